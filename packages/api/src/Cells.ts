@@ -1,9 +1,9 @@
-import { awaitAnswer, awaitSchema } from "@card-rewards/core/AwaitSchema"
+import { awaitAnswer, awaitSchema, unusable } from "@card-rewards/core/AwaitSchema"
 import { type Cell, databaseOf, printSlots } from "@card-rewards/core/Cells"
 import { type OwnedSlots, ownerOf } from "@card-rewards/core/CellSlots"
 import * as Database from "@card-rewards/core/Database"
 import { openCells } from "@card-rewards/core/OpenCells"
-import { StartRefused } from "@card-rewards/core/Settings"
+import type { StartRefused } from "@card-rewards/core/Settings"
 import { allSlots, slotCount } from "@card-rewards/core/Slots"
 import type { Unavailable } from "@card-rewards/domain/Errors"
 import { Context, Duration, Effect, Exit, Layer } from "effect"
@@ -88,10 +88,10 @@ const make = Effect.fnUntraced(function*({ cells, poolSize, ...options }: Option
   const open = Effect.fnUntraced(function*(cell: Cell) {
     const database = yield* awaitSchema(databaseOf(cell, { poolSize, applicationName: "card-rewards api" }), "api")
     const own = cells.length > 1 ? { ...options, cellCount: cells.length, cell: cell.name } : options
-    const services = yield* Effect.catchTag(Services.make(database, own), ["SqlError", "Unavailable"], gone)
+    const services = yield* Effect.catchTag(Services.make(database, own), ["SqlError", "Unavailable"], unusable)
     const one: Open = { services, owned: new Map(), failures: 0 }
     opened.set(cell.name, one)
-    yield* Effect.catchTag(awaitAnswer(readSlots(one)), "Unavailable", gone)
+    yield* Effect.catchTag(awaitAnswer(readSlots(one)), "Unavailable", unusable)
     yield* Effect.forkScoped(follow(one))
   })
 
@@ -105,5 +105,3 @@ const make = Effect.fnUntraced(function*({ cells, poolSize, ...options }: Option
     }
   })
 })
-
-const gone = () => new StartRefused({ message: "The database went away" })

@@ -2,7 +2,7 @@ import { Cause, Effect, Schedule } from "effect"
 import { SqlClient, type SqlError } from "effect/sql"
 import { movingSlots, type OwnedSlots, ownedSlots } from "./CellSlots.ts"
 import * as Database from "./Database.ts"
-import { describe, isFromServer, refusedCertificate } from "./Database/Errors.ts"
+import { describe, isFromServer, refusedCertificate, serverErrorOf } from "./Database/Errors.ts"
 import { isCitus } from "./Database/SessionSettings.ts"
 import * as Roles from "./Roles.ts"
 import { StartRefused } from "./Settings.ts"
@@ -98,7 +98,8 @@ class Unreached extends StartRefused {}
 
 /** Why a database cannot be used: that it was not reached, or what PostgreSQL says, such as of a password. */
 export const unusable = (error: unknown): StartRefused => {
-  if (isFromServer(error)) return new StartRefused({ message: `The database refused: ${describe(error)}` })
+  const said = isFromServer(error) ? describe(error) : serverErrorOf(error)?.message
+  if (said !== undefined) return new StartRefused({ message: `The database refused: ${said}` })
   if (describe(error) === withoutTls) return new StartRefused({ message: `${withoutTls}, which its address requires` })
   const refused = refusedCertificate(error)
   if (refused !== undefined) return new StartRefused({ message: `The server's certificate is refused: ${refused}` })

@@ -7,8 +7,9 @@ import { TestClock } from "effect/testing"
 import { once } from "node:events"
 import { connect, createServer, type Socket } from "node:net"
 import { TLSSocket } from "node:tls"
-import { awaitSchema, schemaOf, underRole } from "../src/AwaitSchema.ts"
+import { awaitSchema, schemaOf, underRole, unusable } from "../src/AwaitSchema.ts"
 import * as Database from "../src/Database.ts"
+import { ServerError, unavailable } from "../src/Database/Errors.ts"
 
 /** The message after which PostgreSQL accepts statements. */
 const readyForQuery = Buffer.from([0x5a, 0, 0, 0, 5, 0x49])
@@ -95,3 +96,12 @@ it.live("a server whose certificate is not trusted is named as the reason", () =
     const { message } = yield* Effect.flip(schemaOf({ url, poolSize: 1, applicationName: "test" }))
     assert.match(message, /^The server's certificate is refused: UNABLE_TO_VERIFY_LEAF_SIGNATURE$/)
   }).pipe(Effect.scoped))
+
+it("what PostgreSQL said is the reason, also of an operation of a starting process that was unavailable", () => {
+  const said = new ServerError({ code: "42501", message: "permission denied to set role (42501)" })
+  assert.strictEqual(
+    unusable(unavailable(said)).message,
+    "The database refused: permission denied to set role (42501)"
+  )
+  assert.strictEqual(unusable(unavailable()).message, "The database could not be reached")
+})

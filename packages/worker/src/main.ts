@@ -1,8 +1,7 @@
-import { awaitSchema } from "@card-rewards/core/AwaitSchema"
+import { awaitSchema, unusable } from "@card-rewards/core/AwaitSchema"
 import { databaseOf } from "@card-rewards/core/Cells"
 import { openCells } from "@card-rewards/core/OpenCells"
 import * as Process from "@card-rewards/core/Process"
-import { StartRefused } from "@card-rewards/core/Settings"
 import { Effect, Layer } from "effect"
 import * as Configuration from "./Configuration.ts"
 import { Connector } from "./Connector.ts"
@@ -19,11 +18,7 @@ const work = Effect.gen(function*() {
     const options = databaseOf(cell, { poolSize, applicationName: "card-rewards worker" })
     const database = yield* awaitSchema(options, "worker")
     const fibers = Fibers.layer({ ...config, cellCount: cells.length, database, connector, cellShares })
-    yield* Effect.catchTag(
-      Layer.build(fibers),
-      "SqlError",
-      () => new StartRefused({ message: "The database went away" })
-    )
+    yield* Effect.catchTag(Layer.build(fibers), "SqlError", unusable)
   }))
   return yield* Effect.never
 }).pipe(Effect.scoped)
