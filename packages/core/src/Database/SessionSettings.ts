@@ -59,7 +59,8 @@ export const lostClientSettings = {
 
 /**
  * Lets the transaction take any time, whatever the database's defaults, and each of its statements so many
- * milliseconds, or any time where that is 0. The last of these settings is new in PostgreSQL 17.
+ * milliseconds. Where that is 0, statements and the pauses between them take any time, too. The last of these settings
+ * is new in PostgreSQL 17.
  */
 export const takeTime = Effect.fnUntraced(function*(statementMillis: number) {
   const sql = yield* SqlClient.SqlClient
@@ -67,7 +68,8 @@ export const takeTime = Effect.fnUntraced(function*(statementMillis: number) {
   yield* sql`
     SELECT set_config(name, CASE name WHEN 'statement_timeout' THEN ${statement} ELSE '0' END, true)
     FROM pg_settings
-    WHERE name IN ('statement_timeout', 'idle_in_transaction_session_timeout', 'transaction_timeout')`
+    WHERE name IN ('statement_timeout', 'idle_in_transaction_session_timeout', 'transaction_timeout')
+      AND (name <> 'idle_in_transaction_session_timeout' OR ${statement} = '0')`
 })
 
 /** SQL that, where it is evaluated, limits each later lock wait of the transaction to this time. It is never null. */
