@@ -31,13 +31,13 @@ const lockPauseMillis = 2_000
 export interface MigrateOptions {
   /** The migrations to apply, in order of their names; {@link migrations} when absent. */
   readonly migrations?: Readonly<Record<string, typeof initial>>
-  /** Attempts to get the locks; 24 when absent, which take two minutes. */
+  /** Attempts of each migration to get its locks; 24 when absent, which take two minutes. */
   readonly lockTries?: number
   /** The schema of the tables, which is created where it is missing; the login's first one when absent. */
   readonly schema?: string
   /** The slots of a cell that has no tables yet; all when absent. */
   readonly slots?: ReadonlySet<number>
-  /** Records what was done, in the transaction of the migrations. */
+  /** Records what was done, in the transaction of the last migration. */
   readonly record?: RecordAction
 }
 
@@ -51,7 +51,7 @@ export const migrate = Effect.fn("Database.migrate")(function*(url: Redacted.Red
   const { record = noAction, schema } = options
   const run = Effect.gen(function*() {
     const sql = yield* SqlClient.SqlClient
-    const names = Object.entries(options.migrations ?? migrations)
+    const all = Object.entries(options.migrations ?? migrations)
     let count = 0
     /** Applies the first migrations; the last transaction has all that follows them, too. */
     const upTo = (end: number) => sql.withTransaction(Effect.gen(function*() {
@@ -64,16 +64,16 @@ export const migrate = Effect.fn("Database.migrate")(function*(url: Redacted.Red
       if (schema !== undefined) yield* makeSchema(schema)
       const isNew = !(yield* hasSlots)
       if (isNew) yield* requireUsable
-      const loader = Migrator.fromRecord(Object.fromEntries(names.slice(0, end)))
+      const loader = Migrator.fromRecord(Object.fromEntries(all.slice(0, end)))
       const applied = yield* Migrator.make({})({ loader })
       if (isNew && (yield* hasSlots)) yield* giveSlots([...options.slots ?? allSlots])
-      if (end < names.length) return applied.length
+      if (end < all.length) return applied.length
       yield* Roles.grant
       yield* record(count + applied.length > 0 ? "done" : "unchanged")
       return applied.length
     }))
     const times = (options.lockTries ?? 24) - 1
-    for (const index of names.keys()) {
+    for (const index of all.keys()) {
       count += yield* Effect.retry(upTo(index + 1), {
         while: isLocked,
         times,
