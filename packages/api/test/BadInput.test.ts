@@ -1,3 +1,4 @@
+import { processorTime } from "@card-rewards/testing/ProcessorTime"
 import { clearing } from "@card-rewards/testing/Requests"
 import { TestApi } from "@card-rewards/testing/TestApi"
 import { assert, layer } from "@effect/vitest"
@@ -85,54 +86,58 @@ $.occurredAt: expected a UTC timestamp such as 2026-12-01T00:00:00.000Z"
           [clearing(keysOf(200)), "/v1/spend-events", "$.key0: is not known"],
           [{ events: [keys], ...keys }, "/v1/spend-events/batch", "$.key0: is not known"]
         ] as const
-        const before = process.cpuUsage()
+        const valid = yield* processorTime(Effect.repeat(send("PUT", "/v1/users/u", { json: {} }), { times: 29 }))
         for (const [json, path, first] of cases) {
           const method = path.includes("spend-events") ? "POST" : "PUT"
-          const answer = yield* send(method, path, { json })
-          assert.strictEqual(answer.status, 400, path)
-          assert.strictEqual(answer.body["message"], first, path)
+          const parsed = yield* processorTime(Effect.sync(() => {
+            for (let left = 5; left > 0; left--) JSON.parse(JSON.stringify(json))
+          }))
+          const refused = yield* processorTime(Effect.gen(function*() {
+            for (let left = 5; left > 0; left--) {
+              const answer = yield* send(method, path, { json })
+              assert.strictEqual(answer.status, 400, path)
+              assert.strictEqual(answer.body["message"], first, path)
+            }
+          }))
+          // at most twice what a valid body and the JSON take; all problems of the first one take 41 times as much
+          assert.isBelow(refused / (valid / 6 + parsed), 10, path)
         }
-        const { system, user } = process.cpuUsage(before)
-        // the problems of the first one alone took 1.8 s to find
-        assert.isBelow((system + user) / 1e6, 1)
       }))
 
     it.effect("a content type of any length is read in little time", () =>
       Effect.gen(function*() {
         const { send } = yield* TestApi
-        const contentType = `application/json${" ".repeat(15_000)}x`
-        const before = process.cpuUsage()
-        for (let left = 10; left > 0; left--) {
-          const { body } = yield* send("PUT", "/v1/users/u", { json: {}, headers: { "content-type": contentType } })
-          assert.strictEqual(body["message"], "expected the content type application/json")
-        }
-        const { system, user } = process.cpuUsage(before)
-        // with two adjacent `\s*` each took 0.2 s
-        assert.isBelow((system + user) / 1e6, 1)
+        const timeOf = (end: string) =>
+          processorTime(Effect.gen(function*() {
+            const headers = { "content-type": `application/json${end}` }
+            for (let left = 30; left > 0; left--) {
+              const { body } = yield* send("PUT", "/v1/users/u", { json: {}, headers })
+              assert.strictEqual(body["message"], "expected the content type application/json")
+            }
+          }))
+        const other = yield* timeOf("x".repeat(15_000))
+        // with two adjacent `\s*` it took 135 times as long
+        assert.isBelow((yield* timeOf(`${" ".repeat(15_000)}x`)) / other, 6)
       }))
 
     it.effect("a path or a query of any content is read in little time", () =>
       Effect.gen(function*() {
         const { send } = yield* TestApi
-        /** Processor time of this thread alone: others of the process collect garbage. */
-        const costOf = (path: string, status: number) =>
-          Effect.gen(function*() {
-            const before = process.threadCpuUsage()
+        const timeOf = (path: string, status: number) =>
+          processorTime(Effect.gen(function*() {
             for (let left = 30; left > 0; left--) {
               assert.strictEqual((yield* send("GET", path)).status, status, path.slice(0, 20))
             }
-            const { system, user } = process.threadCpuUsage(before)
-            return system + user
-          })
+          }))
         const cases = [
           [`/${"%/".repeat(7_000)}%`, 404],
           [`/v1/users/${"%25".repeat(5_000)}`, 404],
           [`/health?${"%&".repeat(7_000)}`, 204]
         ] as const
         // each of the cases took 15 to 34 times as long for itself
-        const valid = yield* costOf(`/health?${"%25&".repeat(3_500)}`, 204)
+        const valid = yield* timeOf(`/health?${"%25&".repeat(3_500)}`, 204)
         for (const [path, status] of cases) {
-          assert.isBelow((yield* costOf(path, status)) / valid, 6, `of a valid query: ${path.slice(0, 20)}`)
+          assert.isBelow((yield* timeOf(path, status)) / valid, 6, `of a valid query: ${path.slice(0, 20)}`)
         }
       }))
 

@@ -10,6 +10,7 @@ import { plainProgram } from "@card-rewards/domain/PlainProgram"
 import { dayMillis, monthOf, printTimestamp } from "@card-rewards/domain/Time"
 import { processAll } from "@card-rewards/testing/EventProcessing"
 import { spendEvent } from "@card-rewards/testing/Fixtures"
+import { processorTime } from "@card-rewards/testing/ProcessorTime"
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
@@ -175,19 +176,26 @@ layer(moneyLayer)("deferred events", (it) => {
     Effect.gen(function*() {
       const sql = yield* SqlClient.SqlClient
       const { processEvents } = yield* Processing
-      const { integratorId, spend } = yield* integratorWith(50, 100, plainProgram)
-      yield* spend("clearing", "c1")
-      // ten open authorizations by each of 5,000 versions, in ten categories
-      yield* sql`
-        INSERT INTO open_estimates
-          (integrator_id, user_id, month, program_id, version, category_id, authorizations, raw)
-        SELECT ${integratorId}, ${ann}, ${value.int4(monthOf(startMillis))}, program_id, version, 'c' || category, 1, 1
-        FROM program_versions CROSS JOIN generate_series(0, 9) AS category WHERE integrator_id = ${integratorId}`
-      const before = process.cpuUsage()
-      while ((yield* rewardsOf(integratorId)) === 0) assert.isAbove(yield* processEvents, 0)
-      const { system, user } = process.cpuUsage(before)
-      assert.strictEqual(yield* rewardsOf(integratorId), 50)
-      // at most a second; with a scan of all versions for each row it would be five
-      assert.isBelow((user + system) / 1e6, 3.5)
+      /** For a purchase by each of 50 programs, with a thousand open estimates of each. */
+      const timeWith = Effect.fnUntraced(function*(versions: number) {
+        const { integratorId, spend } = yield* integratorWith(50, versions, plainProgram)
+        yield* spend("clearing", "c1")
+        yield* sql`
+          INSERT INTO open_estimates
+            (integrator_id, user_id, month, program_id, version, category_id, authorizations, raw)
+          SELECT ${integratorId}, ${ann}, ${value.int4(monthOf(startMillis))}, program_id, version, 'c' || number, 1, 1
+          FROM program_versions CROSS JOIN generate_series(1, ${value.int4(1_000 / versions)}) AS number
+          WHERE integrator_id = ${integratorId}`
+        const time = yield* processorTime(Effect.gen(function*() {
+          while ((yield* rewardsOf(integratorId)) === 0) assert.isAbove(yield* processEvents, 0)
+        }))
+        assert.strictEqual(yield* rewardsOf(integratorId), 50)
+        return time
+      })
+      // what runs for the first time is compiled
+      yield* timeWith(2)
+      const few = yield* timeWith(2)
+      // 0.7 of it; with a scan of all versions for each row it would be 2.1 to 2.8
+      assert.isBelow((yield* timeWith(100)) / few, 1.6)
     }))
 })
