@@ -17,14 +17,15 @@ const full: ProgramDefinition = {
   categories: [
     { id: "a", mccs: ["5411", "5499"] },
     { id: "b", mccs: ["5812"] },
-    { id: "home, garden", mccs: [] }
+    { id: "home, garden", mccs: [] },
+    { id: " spaced ", mccs: [] }
   ],
   baseRate: 125,
-  categoryRates: [{ categoryId: "b", rate: 300 }],
+  categoryRates: [{ categoryId: "b", rate: 300 }, { categoryId: " spaced ", rate: 2 }],
   merchantRates: [],
   tiers: [
     { tier: "silver", multiplier: 12_345 },
-    { tier: "gold", multiplier: 20_000, baseRate: 150, categoryRates: [{ categoryId: "b", rate: 1 }] }
+    { tier: " gold ", multiplier: 20_000, baseRate: 150, categoryRates: [{ categoryId: "b", rate: 1 }] }
   ],
   campaigns: [
     { id: "c", startsAt: effectiveFrom, endsAt: instant(effectiveFrom + dayMillis), bonusRate: 5, categoryIds: ["a"] },

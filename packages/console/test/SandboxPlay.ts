@@ -43,6 +43,10 @@ const purchase = async (page: Page) => {
   await form.getByLabel("Amount").fill("100.00")
   await form.getByRole("button", { name: "Send" }).click()
   await form.getByRole("status").getByText("Accepted").waitFor()
+  // after the next second: an event that may not have arrived can be sent again as it was
+  await page.waitForTimeout(1_100)
+  await form.getByRole("button", { name: "Send" }).click()
+  await form.getByRole("status").getByText("Stored before; nothing changed.").waitFor()
 }
 
 /** The claimable amount follows what other clients send and what the worker applies. */

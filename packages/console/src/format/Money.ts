@@ -50,9 +50,11 @@ export const printDecimal = (value: bigint, decimals: number): string => {
 /** Whole units as a floating-point number, for charts only. */
 export const toNumber = (amount: bigint, unit: Asset): number => Number(amount) / 10 ** decimalsOf(unit)
 
-/** For an axis: `1.2k`. */
+/** For an axis: `1.2K`, or `1e+24` beyond the names of numbers. */
 export const printCompact = (value: number): string =>
-  new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: 2 }).format(value)
+  Math.abs(value) >= 1e15
+    ? value.toExponential()
+    : new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: 2 }).format(value)
 
 /** Basis points as a percentage, exact: 125 is `1.25 %`. */
 export const printRate = (basisPoints: number): string => `${printDecimal(BigInt(basisPoints), 2)} %`

@@ -41,8 +41,8 @@ export const SignIn = ({
           </button>
         )}
         <p className="hint">
-          With <code>npm start</code>, the key of the integrator <code>demo</code> is printed in the terminal and
-          stands in <code>.data/demo.json</code>. The API is described under <a href="/docs">/docs</a>.
+          A sandbox that <code>npm start</code> runs prints the key of its integrator <code>demo</code> in the terminal,
+          and keeps it in <code>.data/demo.json</code>. The API is described under <a href="/docs">/docs</a>.
         </p>
       </form>
     </main>
@@ -82,7 +82,7 @@ const KeyField = ({ onChange, value }: { readonly value: string; readonly onChan
         value={value}
         onChange={onChange}
         mono
-        placeholder="service_sk_sandbox_…"
+        placeholder="service_sk_…"
         hint="Kept in this tab alone and sent only to this host. Sign out to forget it."
         required
       />

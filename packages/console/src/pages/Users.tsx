@@ -13,10 +13,9 @@ import { parsePrintedId, type TransactionOf } from "./user/PrintedId.ts"
 export const Users = () => {
   const [, navigate] = useLocation()
   const latest = useLatest()
-  const [user, setUser] = useState("")
-  const [transaction, setTransaction] = useState("")
+  const [userId, setUserId] = useState("")
+  const [transactionId, setTransactionId] = useState("")
   const [meanings, setMeanings] = useState<ReadonlyArray<TransactionOf>>([])
-  const [userId, transactionId] = [user.trim(), transaction.trim()]
   const open = () => {
     const found = parsePrintedId(userId, latest.data?.events[0]?.integratorId)
     const [only] = found
@@ -36,12 +35,18 @@ export const Users = () => {
       >
         <Field
           label="User id, or the id of an event or reward"
-          value={user}
-          onChange={setUser}
+          value={userId}
+          onChange={setUserId}
           placeholder="user-1, se:… or rw:…"
           mono
         />
-        <Field label="Transaction id, if any" value={transaction} onChange={setTransaction} placeholder="txn-1" mono />
+        <Field
+          label="Transaction id, if any"
+          value={transactionId}
+          onChange={setTransactionId}
+          placeholder="txn-1"
+          mono
+        />
         <button type="submit" className="button primary" disabled={userId === ""}>
           Open
         </button>

@@ -9,8 +9,6 @@ export interface Problem {
   readonly tag?: string
   /** Whether the same request may succeed later. */
   readonly retry: boolean
-  /** Whether another key is needed. */
-  readonly signOut?: boolean
 }
 
 export const describe = (error: unknown): Problem => {
@@ -24,8 +22,7 @@ export const describe = (error: unknown): Problem => {
     title: known?.title ?? wordsOf(error._tag),
     detail: known?.advice ?? detail,
     tag: error._tag,
-    retry: known?.retry ?? false,
-    signOut: known?.signOut ?? false
+    retry: known?.retry ?? false
   }
 }
 
@@ -42,11 +39,10 @@ const describeTransport = (error: HttpClientError.HttpClientError): Problem =>
         retry: true
       }
 
-const titles: Record<string, { title: string; advice?: string; retry?: boolean; signOut?: boolean } | undefined> = {
+const titles: Record<string, { title: string; advice?: string; retry?: boolean } | undefined> = {
   Unauthorized: {
     title: "This key is not accepted",
-    advice: "It may be mistyped or revoked, or belong to another environment. Use a key that is active.",
-    signOut: true
+    advice: "It may be mistyped or revoked, or belong to another environment. Use a key that is active."
   },
   IntegratorSuspended: {
     title: "The integrator is suspended",
@@ -63,6 +59,7 @@ const titles: Record<string, { title: string; advice?: string; retry?: boolean; 
     title: "This reference was used already",
     advice: "It stands for another request. Choose a new reference."
   },
+  SchemaError: { title: "A value, or the answer, is not of the expected form", retry: true },
   UserNotEnrolled: { title: "This user is not enrolled" },
   NotFound: { title: "Not found" },
   EndpointUrlRefused: { title: "This URL is refused" },

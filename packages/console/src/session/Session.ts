@@ -1,4 +1,6 @@
 import { CardRewardsSandbox } from "@card-rewards/client/CardRewards"
+import { apiKeyForm } from "@card-rewards/domain/ApiKey"
+import { Unauthorized } from "@card-rewards/domain/Errors"
 import { Cause, Effect, Exit, Layer, Redacted } from "effect"
 import { FetchHttpClient, HttpClientError } from "effect/http"
 import { createContext, use } from "react"
@@ -31,6 +33,8 @@ export const forgetKey = (): void => sessionStorage.clear()
 /** Checks the key with the service and determines the environment. Fails with the service's own error. */
 export const connect = (apiKey: string) =>
   Effect.gen(function* () {
+    // a header could not hold every other text
+    if (!apiKeyForm.test(apiKey)) return yield* new Unauthorized({ message: "The API key is malformed" })
     const api = yield* CardRewardsSandbox
     yield* api.programs.list()
     const offset = yield* Effect.catchIf(readClockOffset(api), isNotFound, () => Effect.succeed(undefined))

@@ -37,7 +37,7 @@ export const compile = (draft: Draft): Compiled => {
     const present = valueAt(body, list)
     const path = `${list}[${Array.isArray(present) ? present.length : 0}]`
     fields.set(path, field).set(`${path}.categoryId`, `categories.${place}.id`)
-    setAt(body, `${path}.categoryId`, draft.categories[place]?.id.trim())
+    setAt(body, `${path}.categoryId`, draft.categories[place]?.id)
     write(field, `${path}.${declaration.path}`, declaration, text)
   }
   const writeRows = <Name extends string>(
@@ -68,7 +68,7 @@ export const compile = (draft: Draft): Compiled => {
   writeRows("campaigns", rows.campaigns, draft.campaigns)
   // these two are in the request's address
   const { programId: _programId, version: _version, ...definition } = body
-  return { programId: draft.programId.trim(), version: Number(draft.version), body: definition, fields, problems }
+  return { programId: draft.programId, version: Number(draft.version), body: definition, fields, problems }
 }
 
 /** What a definition has without any field. */

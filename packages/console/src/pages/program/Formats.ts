@@ -53,8 +53,9 @@ export const time: Format = {
   input: () => ({ type: "datetime-local" })
 }
 
+/** A text as it is: spaces at its ends are part of it. */
 export const word: Format = {
-  parse: (text) => text.trim(),
+  parse: (text) => text,
   print: String,
   expected: () => "a text"
 }
@@ -86,7 +87,7 @@ export const phrases: Format = {
 
 export const programId: Format = {
   ...word,
-  parse: (text) => Schema.is(ProgramId)(text.trim()) ? text.trim() : undefined,
+  parse: (text) => Schema.is(ProgramId)(text) ? text : undefined,
   expected: () => "1 to 128 printable characters, no colon"
 }
 

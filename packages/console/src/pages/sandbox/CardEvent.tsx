@@ -30,13 +30,24 @@ export const CardEvent = () => {
   const knownIntegratorId = useLatest().data?.events[0]?.integratorId
   const now = useNow(1_000)
   const [draft, setDraft] = useState(emptyDraft)
+  const [occurredAt, setOccurredAt] = useState<number>()
   const send = useSend()
-  const typed: Typed = (name) => ({ value: draft[name], onChange: (value) => setDraft({ ...draft, [name]: value }) })
+  const change = (changes: Partial<Draft>) => {
+    setDraft({ ...draft, ...changes })
+    setOccurredAt(undefined)
+  }
+  const submit = () => {
+    // the same event again is no other one, so that one without an answer can be repeated
+    const at = occurredAt ?? now
+    setOccurredAt(at)
+    send.mutate(eventOf(draft, knownIntegratorId ?? draft.integratorId, at))
+  }
+  const typed: Typed = (name) => ({ value: draft[name], onChange: (value) => change({ [name]: value }) })
   return (
     <Panel title="Send a card event" hint="POST /v1/spend-events, at the sandbox clock’s time.">
       <Form
         change={send}
-        onSubmit={() => send.mutate(eventOf(draft, knownIntegratorId ?? draft.integratorId, now))}
+        onSubmit={submit}
         foot={
           <>
             {send.isSuccess && <Sent duplicate={send.data.duplicate} userId={send.data.userId} />}
@@ -45,7 +56,7 @@ export const CardEvent = () => {
         }
       >
         <div className="form-row pairs">
-          <Choice label="Kind" value={draft.kind} onChange={(kind) => setDraft({ ...draft, kind })} options={kinds} />
+          <Choice label="Kind" value={draft.kind} onChange={(kind) => change({ kind })} options={kinds} />
           <Field label="User id" {...typed("userId")} required mono />
           <Field label="Transaction id" {...typed("transaction")} required mono placeholder="txn-1" />
           <OriginalField kind={draft.kind} typed={typed} />
@@ -104,19 +115,19 @@ type Typed = (name: Exclude<keyof Draft, "kind">) => Pick<FieldProps, "value" | 
 const centsOf = ({ amount, currency }: Draft): bigint | undefined => parseMoney(amount, currency)
 
 const isComplete = (draft: Draft): boolean =>
-  centsOf(draft) !== undefined && draft.userId.trim() !== "" && draft.transaction.trim() !== ""
+  centsOf(draft) !== undefined && draft.userId !== "" && draft.transaction !== ""
 
 /** The event to send; its schema checks what the user typed. */
-const eventOf = (draft: Draft, integratorId: string, now: number): unknown => {
+const eventOf = (draft: Draft, integratorId: string, occurredAt: number): unknown => {
   const original = originals[draft.kind]
   return {
     kind: draft.kind,
     integratorId,
-    userId: draft.userId.trim(),
-    externalTransactionId: draft.transaction.trim(),
+    userId: draft.userId,
+    externalTransactionId: draft.transaction,
     amount: { currency: draft.currency, amount: String(centsOf(draft) ?? "") },
     merchant: { descriptor: draft.descriptor, mcc: draft.mcc },
-    occurredAt: printTimestamp(now),
+    occurredAt: printTimestamp(occurredAt),
     ...(original === undefined || draft.original === "" ? {} : { [original.property]: draft.original })
   }
 }

@@ -37,7 +37,7 @@ export const Enroll = () => {
     <Panel title="Enroll a user" hint="An attribute that is left out is cleared.">
       <Form
         change={enroll}
-        onSubmit={() => enroll.mutate(userId.trim())}
+        onSubmit={() => enroll.mutate(userId)}
         foot={
           <>
             {enroll.isSuccess && (
@@ -46,7 +46,7 @@ export const Enroll = () => {
                 <Link href={userPath(enroll.data.user.userId)}>{enroll.data.user.userId}</Link>.
               </span>
             )}
-            <Submit disabled={enroll.isPending || userId.trim() === ""}>Enroll</Submit>
+            <Submit disabled={enroll.isPending || userId === ""}>Enroll</Submit>
           </>
         }
       >

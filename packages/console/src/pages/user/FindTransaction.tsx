@@ -8,8 +8,7 @@ import { transactionPath } from "../Paths.ts"
 /** Opens one of the user's transactions by id. */
 export const FindTransaction = ({ userId }: { readonly userId: UserId }) => {
   const [, navigate] = useLocation()
-  const [transaction, setTransaction] = useState("")
-  const transactionId = transaction.trim()
+  const [transactionId, setTransactionId] = useState("")
   const open = (event: FormEvent) => {
     event.preventDefault()
     if (transactionId !== "") navigate(transactionPath(userId, transactionId))
@@ -17,7 +16,7 @@ export const FindTransaction = ({ userId }: { readonly userId: UserId }) => {
   return (
     <Panel title="Transaction" hint="What became of a purchase, and why it earned or did not.">
       <form className="form-row inline" onSubmit={open} role="search">
-        <Field label="Transaction id" value={transaction} onChange={setTransaction} placeholder="txn-1" mono />
+        <Field label="Transaction id" value={transactionId} onChange={setTransactionId} placeholder="txn-1" mono />
         <button type="submit" className="button" disabled={transactionId === ""}>
           Find
         </button>

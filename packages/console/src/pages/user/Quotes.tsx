@@ -98,7 +98,8 @@ const QuotesOf = ({
             quotes.map((quote) => (
               <section key={quote.programId} aria-label={`Quote of ${quote.programId}`}>
                 <p role="status">
-                  <Money amount={quote.amount} unit={quote.asset} strong /> by {quote.programId} v{quote.programVersion}
+                  <Money amount={quote.amount} unit={quote.asset} strong /> by <bdi>{quote.programId}</bdi> v
+                  {quote.programVersion}
                 </p>
                 <Calculation computation={quote.explanation} asset={quote.asset} spend={amount} />
               </section>

@@ -48,7 +48,7 @@ const RewardRow = ({ reward, userId }: { readonly reward: Reward; readonly userI
         <span className="reward-what">
           <span className="mono strong">{reward.transaction.externalTransactionId}</span>
           <span className="muted">
-            {reward.programId} v{reward.programVersion}
+            <bdi>{reward.programId}</bdi> v{reward.programVersion}
           </span>
         </span>
         <Badge tone={`s-${reward.state}`}>{stateNames[reward.state]}</Badge>

@@ -69,7 +69,7 @@ const EventFacts = ({ status: { event, id, receivedAt, waitingFor } }: { readonl
         <Money amount={amount} unit={currency} strong />
       </Fact>
       <Fact name="Merchant">
-        {event.merchant.descriptor}, MCC <span className="mono">{event.merchant.mcc}</span>
+        <bdi>{event.merchant.descriptor}</bdi>, MCC <span className="mono">{event.merchant.mcc}</span>
       </Fact>
       <Fact name="Occurred">
         <When at={event.occurredAt} />
