@@ -61,9 +61,7 @@ const order: ReadonlyArray<Step> =
  * so that it ends what another one began that was killed at any moment. See docs/decisions/0015-cells.md.
  */
 export const move = Effect.fnUntraced(function*(input: Move) {
-  const pair: Pair = { source: yield* Connection.connect(input.from), target: yield* Connection.connect(input.to) }
-  yield* becomeOnlyMover(pair)
-  yield* input.check
+  const pair = yield* connectAlone(input)
   // without its locks it may not go on: another mover may have begun
   return yield* Effect.raceFirst(moveAll(input, pair), Effect.raceFirst(pair.source.lost, pair.target.lost))
 }, Effect.scoped)
@@ -108,9 +106,7 @@ type Fence = Pick<Move, "from" | "to" | "slots" | "check" | "record">
  * before, so that nothing is undone where an older copy of `from` appears again.
  */
 export const fence = Effect.fnUntraced(function*({ check, from, record, slots, to }: Fence) {
-  const pair: Pair = { source: yield* Connection.connect(from), target: yield* Connection.connect(to) }
-  yield* becomeOnlyMover(pair)
-  yield* check
+  const pair = yield* connectAlone({ check, from, to })
   const there = [...(yield* statesOf(pair.source, [...slots])).values()]
   const here = yield* statesOf(pair.target, there.map(({ slot }) => slot))
   const foreign = there.find(({ slot }) => here.get(slot)?.state !== "owned")
@@ -253,6 +249,15 @@ const change = (
         ? Effect.void
         : Effect.fail(new Refused({ message: `Cell ${cell.name}: its slots have changed meanwhile; run this again` }))
   )
+
+/** Connects as the only mover. The check comes before its locks, too: they would outlast a pooler that is refused. */
+const connectAlone = Effect.fnUntraced(function*({ check, from, to }: Pick<Move, "from" | "to" | "check">) {
+  yield* check
+  const pair: Pair = { source: yield* Connection.connect(from), target: yield* Connection.connect(to) }
+  yield* becomeOnlyMover(pair)
+  yield* check
+  return pair
+})
 
 /**
  * Holds a lock in both cells, and one that keeps migrations waiting, until the connections end, which those of a killed

@@ -283,7 +283,7 @@ layer(emptyDatabase, { excludeTestServices: true })("slots that move", (it) => {
       const away = yield* admin(["cells", "move", ...slots, "--from", "a", "--to", "b"], {
         CELLS: "a=postgres://u@127.0.0.1:1/x?slots=0-255,b=postgres://u@127.0.0.1:2/x?slots="
       })
-      assert.deepStrictEqual([away.status, away.stderr], [1, "Cell a: its server cannot be reached\n"])
+      assert.deepStrictEqual([away.status, away.stderr], [1, "Cell a: The database could not be reached\n"])
       for (const flags of [["--slots", "256"], ["--slots", ""], [...slots, "--delete-after=-1"]]) {
         const [status] = yield* refused(...flags, "--from", "a", "--to", "b")
         assert.strictEqual(status, 2, flags.join(" "))

@@ -98,6 +98,7 @@ class Unreached extends StartRefused {}
 
 /** Why a database cannot be used: that it was not reached, or what PostgreSQL says, such as of a password. */
 export const unusable = (error: unknown): StartRefused => {
+  if (error instanceof StartRefused) return error
   const said = isFromServer(error) ? describe(error) : serverErrorOf(error)?.message
   if (said !== undefined) return new StartRefused({ message: `The database refused: ${said}` })
   if (describe(error) === withoutTls) return new StartRefused({ message: `${withoutTls}, which its address requires` })
@@ -109,17 +110,34 @@ export const unusable = (error: unknown): StartRefused => {
 /** What the driver says of a server that refuses TLS where `sslmode` requires it. */
 const withoutTls = "The server does not support TLS"
 
-/** Runs a query on a connection of its own, within {@link checkMillis}. */
-const queryOnce = <A>(config: Config, query: Effect.Effect<A, SqlError.SqlError, SqlClient.SqlClient>) =>
+/** Runs a query on connections of its own, within {@link checkMillis}. */
+const queryOnce = <A>(
+  config: Config,
+  query: Effect.Effect<A, SqlError.SqlError | StartRefused, SqlClient.SqlClient>
+) =>
   Database.withDeadline(
     checkMillis,
-    Effect.mapError(Effect.provide(query, Database.layer({ ...config, poolSize: 1 })), unusable)
-  ).pipe(Effect.catchCause((cause) => {
-    const error = Cause.squash(cause)
-    return Effect.fail(error instanceof StartRefused ? error : unusable(error))
-  }))
+    Effect.mapError(Effect.provide(query, Database.layer({ ...config, poolSize: 2 })), unusable)
+  ).pipe(Effect.catchCause((cause) => Effect.fail(unusable(Cause.squash(cause)))))
+
+/**
+ * Fails where two open connections are the same session, as they are behind a pooler in transaction mode that has just
+ * one session free. Repeated, because others may use that one meanwhile.
+ */
+const refuseSharedSessions = Effect.scoped(Effect.gen(function*() {
+  const sql = yield* SqlClient.SqlClient
+  const connections = [yield* sql.reserve, yield* sql.reserve]
+  for (let round = 0; round < 3; round++) {
+    const rows = yield* Effect.forEach(connections, (one) => one.executeValues("SELECT pg_backend_pid()", []))
+    const [first, second] = rows.map(([row]) => row?.[0])
+    if (first === second) return yield* new StartRefused({ message: sharedSessions })
+  }
+}))
+
+const sharedSessions = "The connection pooler before the database must be in session mode"
 
 const version = Effect.gen(function*() {
+  yield* refuseSharedSessions
   const sql = yield* SqlClient.SqlClient
   const [table] = yield* sql<{ present: boolean }>`
     SELECT to_regclass('effect_sql_migrations') IS NOT NULL AS present`

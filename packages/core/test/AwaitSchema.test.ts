@@ -69,11 +69,11 @@ it.live("a start goes on where the database goes away between the two checks, an
   Effect.gen(function*() {
     let connections = 0
     const config = yield* proxied((client, database) => {
-      if (++connections === 2) return void client.destroy()
+      if (++connections === 3) return void client.destroy()
       client.pipe(database).pipe(client)
     })
     assert.deepStrictEqual(yield* awaitSchema(config, "worker"), { ...config, role: "worker" })
-    assert.strictEqual(connections, 4)
+    assert.strictEqual(connections, 6)
   }).pipe(Effect.scoped))
 
 it.live("a server without TLS, which an address requires, is named as the reason", () =>

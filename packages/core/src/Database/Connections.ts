@@ -15,6 +15,8 @@ interface PooledConnection {
   readonly silentBefore: number
   /** The deadline of the latest borrower. */
   borrower: Deadline | undefined
+  /** Whether the session has its settings. */
+  isSet: boolean
 }
 
 /** The connections that the work under one deadline has borrowed, which may have deadlines of its own parts. */
@@ -104,20 +106,26 @@ class Answers {
  * known, connections run a test statement before they are borrowed. A connection in use stays open until its borrower
  * returns it. The pool opens connections ahead of their first use; after an exceeded deadline these run a test
  * statement first.
+ *
+ * A session gets its settings by a statement before its first use: as startup parameters, poolers refuse them or, told
+ * to accept them, drop them without a word.
  */
 export const make = Effect.fnUntraced(function*(
-  config: PgClient.PgPoolConfig
+  config: PgClient.PgPoolConfig,
+  settings: Readonly<Record<string, string>>
 ): Effect.fn.Return<SqlClient.SqlClient, SqlError.SqlError, Scope.Scope | Reactivity.Reactivity> {
   const pool = yield* PgPool.make(config)
   const pooledConnections = new WeakMap<PgConnection.PgConnection, PooledConnection>()
   const answers = new Answers()
+  const giveSettings = settingBy(pool, settings)
 
   const makePooled = (connection: PgConnection.PgConnection): PooledConnection => {
     const pooled = {
       connection: statementsOn(connection),
       retire: (isAlive: Effect.Effect<boolean>) => answers.count(Effect.andThen(pool.invalidate(connection), isAlive)),
       silentBefore: answers.silent,
-      borrower: undefined
+      borrower: undefined,
+      isSet: false
     }
     pooledConnections.set(connection, pooled)
     return pooled
@@ -128,15 +136,16 @@ export const make = Effect.fnUntraced(function*(
     connection: PgConnection.PgConnection,
     deadline: Deadline | undefined,
     use: (pooled: PooledConnection) => Effect.Effect<A, E, R>
-  ): Effect.Effect<A | typeof suspect, E, R> => {
+  ): Effect.Effect<A | typeof suspect, E | SqlError.SqlError, R> => {
     const known = pooledConnections.get(connection)
     const isSuspect = () => known !== undefined && known.silentBefore < answers.silent
-    const lent = (isAlive: boolean): Effect.Effect<A | typeof suspect, E, R> => {
+    const lent = (isAlive: boolean): Effect.Effect<A | typeof suspect, E | SqlError.SqlError, R> => {
       if (!isAlive || isSuspect()) return Effect.as(pool.invalidate(connection), suspect)
       const pooled = known ?? makePooled(connection)
       pooled.borrower = deadline
       deadline?.add(pooled)
-      return use(pooled)
+      const used = Effect.suspend(() => use(pooled))
+      return pooled.isSet ? used : Effect.andThen(giveSettings(connection, pooled), used)
     }
     const isTested = known === undefined ? answers.retired > 0 : answers.undecided > 0 && !isSuspect()
     return isTested ? Effect.flatMap(answers.of(connection), lent) : lent(true)
@@ -167,6 +176,17 @@ export const make = Effect.fnUntraced(function*(
     transactionAcquirer: Effect.map(Effect.flatMap(acquire, (connection) => connection.pin), statementsOn)
   })
 })
+
+/** Gives a session its settings. One that does not get all of them leaves the pool. */
+const settingBy = (pool: PgPool.PgPool, settings: Readonly<Record<string, string>>) => {
+  const calls = Object.keys(settings).map((_, index) => `set_config($${2 * index + 1}, $${2 * index + 2}, false)`)
+  const [statement, values] = [`SELECT ${calls.join(", ")}`, Object.entries(settings).flat()]
+  return (connection: PgConnection.PgConnection, pooled: PooledConnection): Effect.Effect<void, SqlError.SqlError> =>
+    connection.query(statement, values, false).pipe(
+      Effect.andThen(Effect.sync(() => void (pooled.isSet = true))),
+      Effect.onError(() => pool.invalidate(connection))
+    )
+}
 
 const dialect = (config: PgClient.PgPoolConfig) => ({
   driver: "pg",

@@ -1,3 +1,4 @@
+import type { PgClient } from "@effect/sql-pg"
 import { Duration, Effect, Fiber, Layer, type Redacted, Scope, String } from "effect"
 import { Reactivity } from "effect/reactivity"
 import { SqlClient, type SqlError } from "effect/sql"
@@ -27,27 +28,35 @@ export interface DatabaseConfig {
  * (every numeric of the schema is an integer), and converts column names to camel case.
  */
 export const layer = (config: DatabaseConfig): Layer.Layer<SqlClient.SqlClient, SqlError.SqlError> =>
-  withCloseTimeout(Layer.effect(SqlClient.SqlClient, Connections.make({
-    url: config.url,
-    maxConnections: config.poolSize,
-    minConnections: 1,
-    // A new connection parses all statements anew. Idle ones may become half-open, which costs one deadline for all of
-    // them together (Connections.ts).
-    idleTimeout: Duration.seconds(60),
-    connectTimeout: Duration.seconds(3),
-    keepAlive: Duration.seconds(30),
-    applicationName: config.applicationName,
-    startupParameters: {
-      ...sessionSettings,
-      ...(config.isCitus === true ? citusSettings : {}),
-      ...(config.schema === undefined ? {} : { search_path: config.schema }),
-      ...(config.isReadOnly === true ? { default_transaction_read_only: "on" } : {}),
-      ...(config.role === undefined ? {} : { role: Roles.nameOf(config.role) })
-    },
-    transformResultNames: String.snakeToCamel,
-    transformJson: false,
-    types: registry
-  })).pipe(Layer.provide(Reactivity.layer), Layer.merge(Layer.succeed(PoolSize, config.poolSize))))
+  withCloseTimeout(
+    Layer.effect(SqlClient.SqlClient, Connections.make(poolOf(config), settingsOf(config))).pipe(
+      Layer.provide(Reactivity.layer),
+      Layer.merge(Layer.succeed(PoolSize, config.poolSize))
+    )
+  )
+
+const poolOf = (config: DatabaseConfig): PgClient.PgPoolConfig => ({
+  url: config.url,
+  maxConnections: config.poolSize,
+  minConnections: 1,
+  // A new connection parses all statements anew. Idle ones may become half-open, which costs one deadline for all of
+  // them together (Connections.ts).
+  idleTimeout: Duration.seconds(60),
+  connectTimeout: Duration.seconds(3),
+  keepAlive: Duration.seconds(30),
+  applicationName: config.applicationName,
+  transformResultNames: String.snakeToCamel,
+  transformJson: false,
+  types: registry
+})
+
+const settingsOf = (config: DatabaseConfig): Readonly<Record<string, string>> => ({
+  ...sessionSettings,
+  ...(config.isCitus === true ? citusSettings : {}),
+  ...(config.schema === undefined ? {} : { search_path: config.schema }),
+  ...(config.isReadOnly === true ? { default_transaction_read_only: "on" } : {}),
+  ...(config.role === undefined ? {} : { role: Roles.nameOf(config.role) })
+})
 
 /** Timeout of closing the connections at shutdown; a half-open one never closes. */
 const closeTimeoutMillis = 3_000

@@ -76,7 +76,7 @@ export const takeTime = Effect.fnUntraced(function*(statementMillis: number) {
 export const limitLockWaits = (millis: number): Statement.Fragment =>
   literal(`set_config('lock_timeout', '${millis}ms', true)`)
 
-/** The startup parameters of every session of the pool. */
+/** The settings of every session of the pool. */
 export const sessionSettings = {
   timezone: "UTC",
   // each statement sees what was committed before it, such as a slot that is marked as leaving, or a row it waited for

@@ -44,6 +44,8 @@ export class Points {
 
   readonly statement = (statement: Statement): Fault | undefined => {
     const { sql, transaction = [] } = statement
+    // a session's settings are a part of its opening
+    if (sql.startsWith("SELECT set_config($1,")) return undefined
     const last = transaction.at(-1) ?? ""
     const scope = scopeOf(statement, this.operation)
     // the name has the last statement: an empty scan and a batch of work end with the same COMMIT
