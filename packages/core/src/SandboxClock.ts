@@ -44,10 +44,6 @@ const get = Effect.fnUntraced(function*(integratorId: IntegratorId) {
 }, withinRequestDeadline)
 
 const set = Effect.fnUntraced(function*(integratorId: IntegratorId, now: Instant) {
-  if (now > latestClockMillis) {
-    const message = "$.now: the clock cannot be moved beyond the year 9000"
-    return yield* new InvalidRequest({ part: "body", message })
-  }
   const sql = yield* SqlClient.SqlClient
   yield* lockVault(integratorId)
   const clock = yield* read(integratorId)
@@ -55,10 +51,14 @@ const set = Effect.fnUntraced(function*(integratorId: IntegratorId, now: Instant
   if (now < clock.now) {
     return yield* new ClockCannotGoBack({ now: clock.now, message: "The sandbox clock moves forward only" })
   }
+  const moved = now - clock.now
+  if (moved > 0 && now > latestClockMillis) {
+    const message = "$.now: the clock cannot be moved beyond the year 9000"
+    return yield* new InvalidRequest({ part: "body", message })
+  }
   // In real time, the worker's next work becomes due earlier by the same amount, but not earlier than now. Without
   // time zone, because the other subtraction depends on a session's, and Citus allows no such function of a column in
   // an UPDATE.
-  const moved = now - clock.now
   if (moved > 0) yield* sql`UPDATE vaults SET work_at = (
       greatest(work_at AT TIME ZONE 'UTC', ${value.timestamptz(clock.real + moved)} AT TIME ZONE 'UTC')
       - ${value.int8(BigInt(moved))} * interval '1 millisecond'

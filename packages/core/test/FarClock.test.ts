@@ -77,6 +77,19 @@ layer(IntegratorBacklogs.layer.pipe(Layer.provideMerge(moneyLayer)))("a clock in
       yield* isClaimable(id)
     }))
 
+  it.effect("ticks beyond it, and may then be set to its present time alone", () =>
+    Effect.gen(function*() {
+      const id = yield* setUp
+      yield* moveToLast(id)
+      yield* TestClock.adjust("1 second")
+      const clock = yield* SandboxClock
+      const { now } = yield* clock.get(id)
+      assert.strictEqual(now, last + 1_000)
+      assert.deepStrictEqual(yield* clock.set(id, now), { now })
+      const { _tag } = yield* Effect.flip(clock.set(id, instant(now + 1)))
+      assert.strictEqual(_tag, "InvalidRequest")
+    }))
+
   it.effect("earns a reward for a purchase of 2026", () =>
     Effect.gen(function*() {
       const id = yield* setUp
