@@ -153,4 +153,6 @@ export const refusal = (found: number | undefined): string =>
     ? `The database could not be reached within ${schemaTimeoutMillis / 1_000} s`
     : found > Database.schemaVersion
     ? `The database has schema ${found}, newer than ${Database.schemaVersion}, which this version works on`
-    : `The database has schema ${found}, not ${Database.schemaVersion}: run "npm run admin -- migrate"`
+    : `The database has schema ${found}, not ${Database.schemaVersion}: run "npm run admin -- migrate"${
+      found === 0 ? ", or let this login use the schema that has the tables" : ""
+    }`
