@@ -144,8 +144,8 @@ export const make = Effect.fnUntraced(function*(
       const pooled = known ?? makePooled(connection)
       pooled.borrower = deadline
       deadline?.add(pooled)
-      const used = Effect.suspend(() => use(pooled))
-      return pooled.isSet ? used : Effect.andThen(giveSettings(connection, pooled), used)
+      if (pooled.isSet) return use(pooled)
+      return Effect.andThen(giveSettings(connection, pooled), Effect.suspend(() => use(pooled)))
     }
     const isTested = known === undefined ? answers.retired > 0 : answers.undecided > 0 && !isSuspect()
     return isTested ? Effect.flatMap(answers.of(connection), lent) : lent(true)
