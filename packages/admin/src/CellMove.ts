@@ -250,7 +250,10 @@ const change = (
         : Effect.fail(new Refused({ message: `Cell ${cell.name}: its slots have changed meanwhile; run this again` }))
   )
 
-/** Connects as the only mover. The check comes before its locks, too: they would outlast a pooler that is refused. */
+/**
+ * Connects as the only mover. The check comes before its locks, too: behind a pooler in transaction mode, which it
+ * refuses, they would outlast the command.
+ */
 const connectAlone = Effect.fnUntraced(function*({ check, from, to }: Pick<Move, "from" | "to" | "check">) {
   yield* check
   const pair: Pair = { source: yield* Connection.connect(from), target: yield* Connection.connect(to) }

@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { moneyParts, parseDecimal, parseMoney, printDecimal, printMoney } from "../src/format/Money.ts"
+import { moneyParts, parseDecimal, parseMoney, printCompact, printDecimal, printMoney } from "../src/format/Money.ts"
 import { printDay, printTime } from "../src/format/Time.ts"
 
 describe("money as it is shown", () => {
@@ -19,6 +19,11 @@ describe("money as it is shown", () => {
     // in these two the digits of Intl follow custom
     assert.strictEqual(printMoney(12_345n, "RSD"), "123.45 RSD")
     assert.strictEqual(printMoney(12_345n, "IQD"), "12.345 IQD")
+  })
+
+  it("is short beside an axis", () => {
+    const shown = [0, 1_234, 999e12, 1e15, 2.0000000000000002e23].map(printCompact)
+    assert.deepStrictEqual(shown, ["0", "1.23K", "999T", "1e+15", "2e+23"])
   })
 
   it("splits at the cents", () =>

@@ -75,6 +75,9 @@ export const refuseNewer = Effect.gen(function*() {
   if (found > Database.schemaVersion) return yield* new StartRefused({ message: refusal(found) })
 })
 
+/** The same of a database, which must answer in time. */
+export const refuseNewerIn = (config: Config) => queryOnce(config, refuseNewer)
+
 /** The slots that the database owns: none before the first migration. */
 export const slotsOf = (config: Config) =>
   queryOnce(config, Effect.flatMap(version, (found) => found === 0 ? Effect.succeed(noSlots) : ownedSlots))
@@ -121,17 +124,20 @@ const queryOnce = <A>(
   ).pipe(Effect.catchCause((cause) => Effect.fail(unusable(Cause.squash(cause)))))
 
 /**
- * Fails where two open connections are the same session, as they are behind a pooler in transaction mode that has just
- * one session free. Repeated, because others may use that one meanwhile.
+ * Fails where two open connections do not have a session each, as behind a pooler in transaction mode: mostly they are
+ * the same one there. Repeated, because others may use that one meanwhile.
  */
 const refuseSharedSessions = Effect.scoped(Effect.gen(function*() {
   const sql = yield* SqlClient.SqlClient
   const connections = [yield* sql.reserve, yield* sql.reserve]
-  for (let round = 0; round < 3; round++) {
-    const rows = yield* Effect.forEach(connections, (one) => one.executeValues("SELECT pg_backend_pid()", []))
-    const [first, second] = rows.map(([row]) => row?.[0])
-    if (first === second) return yield* new StartRefused({ message: sharedSessions })
-  }
+  const sessions = Effect.forEach(connections, (one) =>
+    Effect.map(one.executeValues("SELECT pg_backend_pid()", []), ([row]) => row?.[0]))
+  const [first, second] = yield* sessions
+  const later = yield* Effect.replicateEffect(sessions, 2)
+  if (first !== second && later.every((found) => found[0] === first && found[1] === second)) return
+  // others get these sessions next
+  yield* Effect.forEach(connections, (one) => one.executeUnprepared("RESET ALL", [], undefined))
+  return yield* new StartRefused({ message: sharedSessions })
 }))
 
 const sharedSessions = "The connection pooler before the database must be in session mode"

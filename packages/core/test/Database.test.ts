@@ -175,7 +175,7 @@ layer(liveLayer, { excludeTestServices: true })("the driver, as the service conf
       assert.deepStrictEqual(settings.map(({ setting }) => setting), ["1s", "5s", "30s", "3", "30", "10", "30000"])
     }))
 
-  it.effect("reads what is committed, compiles nothing and is on the disk, whatever the defaults are", () =>
+  it.effect("reads what is committed, compiles nothing and commits to the disk, whatever the defaults are", () =>
     Effect.gen(function*() {
       const url = yield* makeEmpty
       const settings = Effect.gen(function*() {

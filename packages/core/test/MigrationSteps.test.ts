@@ -39,7 +39,10 @@ it.live("each migration has its own transaction: none keeps what the one before 
       yield* sql`SELECT 1 / 0`
     })
     const migrations = { ...Database.migrations, "0002_second": second, "0003_third": third }
-    const { message } = yield* Effect.flip(Database.migrate(url, { migrations }))
+    const recorded: Array<string> = []
+    const record = (outcome: string) => Effect.sync(() => void recorded.push(outcome))
+    const { message } = yield* Effect.flip(Database.migrate(url, { migrations, record }))
+    assert.deepStrictEqual(recorded, ["began"])
     assert.strictEqual(message, 'Migration "3_third" failed: division by zero (22012)')
     yield* readAlone
     assert.deepStrictEqual(

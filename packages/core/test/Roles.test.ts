@@ -1,9 +1,10 @@
 import { makeEmpty, makeMigrated } from "@card-rewards/dev-postgres/TestDatabase"
 import { assert, layer } from "@effect/vitest"
-import { Effect, Exit, Redacted } from "effect"
+import { Effect, Exit, Layer, Redacted } from "effect"
 import { SqlClient } from "effect/sql"
 import { underRole } from "../src/AwaitSchema.ts"
 import * as Database from "../src/Database.ts"
+import { toUnavailable } from "../src/Database/Errors.ts"
 import * as Roles from "../src/Roles.ts"
 import { liveLayer } from "./TestLayer.ts"
 
@@ -151,6 +152,15 @@ layer(liveLayer, { excludeTestServices: true })("roles with few privileges", (it
       const [now] = yield* Effect.flatMap(SqlClient.SqlClient, (sql) => sql<{ name: string }>`
         SELECT current_user AS name`).pipe(Effect.provide(Database.layer(member)))
       assert.strictEqual(now?.name, "card_rewards_worker")
+      yield* Effect.gen(function*() {
+        const pool = yield* SqlClient.SqlClient
+        yield* pool.reserve
+        yield* sql`REVOKE card_rewards_worker FROM roles_test_member`
+        const refused = yield* Effect.flip(Effect.catchTag(pool`SELECT 1`, "SqlError", toUnavailable))
+        assert.strictEqual(refused._tag, "Unavailable", "as for a password that is not valid any more")
+        yield* sql`GRANT card_rewards_worker TO roles_test_member`
+        assert.lengthOf(yield* pool`SELECT 1`, 1)
+      }).pipe(Effect.scoped, Effect.provide(Layer.fresh(Database.layer({ ...member, poolSize: 2 }))))
       assert.isFalse("role" in (yield* take("roles_test_member", "api")))
       assert.isFalse("role" in (yield* take("roles_test_stranger", "worker")))
       // as a login of PostgreSQL 16 and newer is that has created the role

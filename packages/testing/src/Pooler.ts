@@ -27,6 +27,7 @@ export const make = (
       })
     )
     const { port } = yield* listen(pooler)
+    yield* Effect.addFinalizer(() => Effect.sync(() => shared?.close()))
     return (url) => {
       const through = new URL(Redacted.value(url))
       through.host = `127.0.0.1:${port}`
@@ -74,6 +75,10 @@ class SharedSession {
     client.on("data", (data) => {
       if (!data.equals(leaves)) this.send(client, data)
     })
+  }
+
+  close(): void {
+    this.server.destroy()
   }
 
   private send(client: Socket, data: Buffer): void {

@@ -1,4 +1,4 @@
-import { contentsOf, refuseNewer, unusable } from "@card-rewards/core/AwaitSchema"
+import { contentsOf, refuseNewerIn, unusable } from "@card-rewards/core/AwaitSchema"
 import { type Cell, printSlots } from "@card-rewards/core/Cells"
 import * as Database from "@card-rewards/core/Database"
 import { allSlots } from "@card-rewards/core/Slots"
@@ -21,7 +21,7 @@ export const migrate = changing("migrate", { json }, {
     if (cells.length > 1) yield* checkSlots(cells)
     const exits = yield* Effect.forEach(cells, (cell) => {
       const { name, url, ...options } = cell
-      return Effect.provide(refuseNewer, Database.layer(configOf(cell))).pipe(
+      return refuseNewerIn(configOf(cell)).pipe(
         Effect.andThen(Database.migrate(url, { ...options, record })),
         Effect.catchTag("SqlError", unusable),
         Effect.catchTag("StartRefused", ({ message }) =>

@@ -53,7 +53,7 @@ export const toNumber = (amount: bigint, unit: Asset): number => Number(amount) 
 /** For an axis: `1.2K`, or `1e+24` beyond the names of numbers. */
 export const printCompact = (value: number): string =>
   Math.abs(value) >= 1e15
-    ? value.toExponential()
+    ? Number(value.toPrecision(3)).toExponential()
     : new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: 2 }).format(value)
 
 /** Basis points as a percentage, exact: 125 is `1.25 %`. */

@@ -15,8 +15,7 @@ interface PooledConnection {
   readonly silentBefore: number
   /** The deadline of the latest borrower. */
   borrower: Deadline | undefined
-  /** Whether the session has its settings. */
-  isSet: boolean
+  hasSettings: boolean
 }
 
 /** The connections that the work under one deadline has borrowed, which may have deadlines of its own parts. */
@@ -117,7 +116,7 @@ export const make = Effect.fnUntraced(function*(
   const pool = yield* PgPool.make(config)
   const pooledConnections = new WeakMap<PgConnection.PgConnection, PooledConnection>()
   const answers = new Answers()
-  const giveSettings = settingBy(pool, settings)
+  const applySettings = makeApplySettings(pool, settings)
 
   const makePooled = (connection: PgConnection.PgConnection): PooledConnection => {
     const pooled = {
@@ -125,7 +124,7 @@ export const make = Effect.fnUntraced(function*(
       retire: (isAlive: Effect.Effect<boolean>) => answers.count(Effect.andThen(pool.invalidate(connection), isAlive)),
       silentBefore: answers.silent,
       borrower: undefined,
-      isSet: false
+      hasSettings: false
     }
     pooledConnections.set(connection, pooled)
     return pooled
@@ -144,8 +143,8 @@ export const make = Effect.fnUntraced(function*(
       const pooled = known ?? makePooled(connection)
       pooled.borrower = deadline
       deadline?.add(pooled)
-      if (pooled.isSet) return use(pooled)
-      return Effect.andThen(giveSettings(connection, pooled), Effect.suspend(() => use(pooled)))
+      if (pooled.hasSettings) return use(pooled)
+      return Effect.andThen(applySettings(connection, pooled), Effect.suspend(() => use(pooled)))
     }
     const isTested = known === undefined ? answers.retired > 0 : answers.undecided > 0 && !isSuspect()
     return isTested ? Effect.flatMap(answers.of(connection), lent) : lent(true)
@@ -177,13 +176,16 @@ export const make = Effect.fnUntraced(function*(
   })
 })
 
-/** Gives a session its settings. One that does not get all of them leaves the pool. */
-const settingBy = (pool: PgPool.PgPool, settings: Readonly<Record<string, string>>) => {
+/** Applies its settings to a session. One that does not get all of them leaves the pool. */
+const makeApplySettings = (pool: PgPool.PgPool, settings: Readonly<Record<string, string>>) => {
   const calls = Object.keys(settings).map((_, index) => `set_config($${2 * index + 1}, $${2 * index + 2}, false)`)
   const [statement, values] = [`SELECT ${calls.join(", ")}`, Object.entries(settings).flat()]
   return (connection: PgConnection.PgConnection, pooled: PooledConnection): Effect.Effect<void, SqlError.SqlError> =>
     connection.query(statement, values, false).pipe(
-      Effect.andThen(Effect.sync(() => void (pooled.isSet = true))),
+      Effect.andThen(Effect.sync(() => void (pooled.hasSettings = true))),
+      // a role that was revoked refuses a connection, as a password does
+      Effect.mapError(({ reason: { cause, message } }) =>
+        new SqlError.SqlError({ reason: new SqlError.ConnectionError({ cause, message, operation: "connect" }) })),
       Effect.onError(() => pool.invalidate(connection))
     )
 }

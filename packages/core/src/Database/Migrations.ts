@@ -37,7 +37,7 @@ export interface MigrateOptions {
   readonly schema?: string
   /** The slots of a cell that has no tables yet; all when absent. */
   readonly slots?: ReadonlySet<number>
-  /** Records what was done, in the transaction of the last migration. */
+  /** Records what was done, in the transaction of the first migration that is applied, or else of the last. */
   readonly record?: RecordAction
 }
 
@@ -52,7 +52,6 @@ export const migrate = Effect.fn("Database.migrate")(function*(url: Redacted.Red
   const run = Effect.gen(function*() {
     const sql = yield* SqlClient.SqlClient
     const all = Object.entries(options.migrations ?? migrations)
-    let count = 0
     /** Applies the first migrations; the last transaction has all that follows them, too. */
     const upTo = (end: number) => sql.withTransaction(Effect.gen(function*() {
       // building an index on a large table may take hours, and so may the wait for a concurrent run
@@ -67,18 +66,15 @@ export const migrate = Effect.fn("Database.migrate")(function*(url: Redacted.Red
       const loader = Migrator.fromRecord(Object.fromEntries(all.slice(0, end)))
       const applied = yield* Migrator.make({})({ loader })
       if (isNew && (yield* hasSlots)) yield* giveSlots([...options.slots ?? allSlots])
-      if (end < all.length) return applied.length
-      yield* Roles.grant
-      yield* record(count + applied.length > 0 ? "done" : "unchanged")
-      return applied.length
+      const isLast = end === all.length
+      if (isLast) yield* Roles.grant
+      // only the first record of an action counts
+      if (applied.length > 0) yield* record(isLast ? "done" : "began")
+      else if (isLast) yield* record("unchanged")
     }))
     const times = (options.lockTries ?? 24) - 1
     for (const index of all.keys()) {
-      count += yield* Effect.retry(upTo(index + 1), {
-        while: isLocked,
-        times,
-        schedule: Schedule.spaced(lockPauseMillis)
-      })
+      yield* Effect.retry(upTo(index + 1), { while: isLocked, times, schedule: Schedule.spaced(lockPauseMillis) })
     }
   }).pipe(Effect.catchIf(isLocked, () =>
     new StartRefused({

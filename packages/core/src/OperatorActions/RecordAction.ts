@@ -3,8 +3,9 @@ import { SqlClient, type SqlError } from "effect/sql"
 import { value } from "../Database/Columns.ts"
 
 /**
- * How a command ended. One that takes several transactions `began`, and its row is committed before its first change;
- * that of any other one is written in its only transaction, or, where it was refused and changed nothing, afterwards.
+ * How a command ended. One that takes several transactions `began`, and its row is committed before its first change,
+ * or with the first of several migrations; that of any other one is written in its only transaction, or, where it was
+ * refused and changed nothing, afterwards.
  */
 export type ActionOutcome = "done" | "unchanged" | "began" | "refused"
 

@@ -5,6 +5,7 @@ import { useState } from "react"
 import { Link } from "wouter"
 import { useLatest } from "../../events/useLatest.ts"
 import { parseMoney } from "../../format/Money.ts"
+import { describe } from "../../session/Problem.ts"
 import { useChange } from "../../session/Query.ts"
 import { Choice, Field, type FieldProps } from "../../ui/Field.tsx"
 import { Form, Submit } from "../../ui/Form.tsx"
@@ -40,7 +41,11 @@ export const CardEvent = () => {
     // the same event again is no other one, so that one without an answer can be repeated
     const at = occurredAt ?? now
     setOccurredAt(at)
-    send.mutate(eventOf(draft, knownIntegratorId ?? draft.integratorId, at))
+    send.mutate(eventOf(draft, knownIntegratorId ?? draft.integratorId, at), {
+      onError: (error) => {
+        if (!describe(error).retry) setOccurredAt(undefined)
+      }
+    })
   }
   const typed: Typed = (name) => ({ value: draft[name], onChange: (value) => change({ [name]: value }) })
   return (
