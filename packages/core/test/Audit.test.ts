@@ -15,6 +15,7 @@ import { moneyLayer } from "./Spending.ts"
 import { newIntegrator, startMillis } from "./TestLayer.ts"
 import { faults } from "./AuditFaults.ts"
 import type { Fault } from "./EventFaults.ts"
+import { historyFaults } from "./HistoryFaults.ts"
 
 /** Provided once the history below is in the layer's database. */
 class History extends Context.Service<History, true>()("test/History") {}
@@ -123,7 +124,7 @@ layer(Layer.provideMerge(history, moneyLayer))("the audit", (it) => {
       yield* sql`DELETE FROM payouts`
     }))
 
-  it.effect.each(faults)("finds and names %s changed by hand", ([, plant, undo, rule]) =>
+  it.effect.each([...faults, ...historyFaults])("finds and names %s changed by hand", ([, plant, undo, rule]) =>
     Effect.gen(function*() {
       const sql = yield* SqlClient.SqlClient
       const audit = yield* Audit

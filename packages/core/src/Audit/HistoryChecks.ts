@@ -5,6 +5,8 @@ import { parsedOnce } from "./Sums.ts"
 /** A vault operation `o`, and whom a claim paid. */
 const operation = "o.kind || ' ' || o.amount || ' ' || o.asset || coalesce(' to ' || o.user_id, '')"
 
+const millisOf = (time: string) => `floor(extract(epoch FROM ${time}) * 1000)`
+
 /** The rules of the stored history: spend events, their rewards, events for integrators and their delivery. */
 export const historyChecks: ReadonlyArray<Check> = [
   {
@@ -55,8 +57,9 @@ export const historyChecks: ReadonlyArray<Check> = [
         SELECT integrator_id, user_id, concat_ws(':', 'rw', integrator_id, user_id, kind, external_transaction_id,
             program_id) AS id,
           concat_ws(' ', revision, 'events of', revision, 'revisions up to', revision, 'the last one', state, amount,
-            paid, recovered, clawed_back, refunded_spend, earned, spend, currency, 'version', program_version, 'due',
-            floor(extract(epoch FROM claimable_at) * 1000)) AS history
+            paid, recovered, clawed_back, refunded_spend, earned, spend, currency, asset, 'version', program_version,
+            'due', ${millisOf("claimable_at")}, 'created', ${millisOf("created_at")}, 'changed',
+            ${millisOf("updated_at")}, 'of', external_transaction_id, 'by', program_id) AS history
         FROM rewards
       ) r FULL JOIN (
         SELECT integrator_id, d->>'userId' AS user_id, d->>'id' AS id,
@@ -64,8 +67,10 @@ export const historyChecks: ReadonlyArray<Check> = [
             max((d->>'revision')::int), 'the last one',
             (array_agg(concat_ws(' ', d->>'state', d->'amount'->>'amount', d->>'paid', d->>'recovered',
               d->>'clawedBack', d->>'refundedSpend', d->>'earned', d->'spend'->>'amount', d->'spend'->>'currency',
-              'version', d->>'programVersion', 'due',
-              floor(extract(epoch FROM (d->>'claimableAt')::timestamptz) * 1000))
+              d->'amount'->>'asset', 'version', d->>'programVersion', 'due',
+              ${millisOf("(d->>'claimableAt')::timestamptz")}, 'created',
+              ${millisOf("(d->>'createdAt')::timestamptz")}, 'changed', ${millisOf("(d->>'updatedAt')::timestamptz")},
+              'of', d->'transaction'->>'externalTransactionId', 'by', d->>'programId')
               ORDER BY (d->>'revision')::int DESC))[1]) AS history
         FROM (
           SELECT integrator_id, (body::jsonb)->'data' AS d FROM events WHERE kind LIKE 'reward.%' ${parsedOnce}
@@ -79,13 +84,15 @@ export const historyChecks: ReadonlyArray<Check> = [
     sql: `
       SELECT integrator_id, reference AS subject, ${operation} AS expected, e.operations AS actual
       FROM vault_operations o FULL JOIN (
-        SELECT integrator_id, d->>'reference' AS reference, string_agg(
-          replace(replace(kind, 'vault.', ''), '_confirmed', '') || ' ' || (d->'amount'->>'amount') || ' '
-            || (d->'amount'->>'asset') || coalesce(' to ' || (d->>'userId'), ''), ', ') AS operations
+        SELECT integrator_id, coalesce(d->>'reference', 'none') AS reference, string_agg(concat_ws(' ',
+          replace(replace(b->>'kind', 'vault.', ''), '_confirmed', ''), d->'amount'->>'amount', d->'amount'->>'asset',
+          'to ' || (d->>'userId')), ', ') AS operations
         FROM (
-          SELECT integrator_id, kind, (body::jsonb)->'data' AS d FROM events WHERE kind LIKE 'vault.%' ${parsedOnce}
+          SELECT integrator_id, b, b->'data' AS d
+          FROM (SELECT integrator_id, body::jsonb AS b FROM events WHERE kind LIKE 'vault.%' ${parsedOnce}) parsed
+          WHERE b->>'kind' <> 'vault.low_funds'
         ) bodies
-        GROUP BY integrator_id, d->>'reference'
+        GROUP BY integrator_id, coalesce(d->>'reference', 'none')
       ) e USING (integrator_id, reference)
       WHERE ${operation} IS DISTINCT FROM e.operations`
   },
@@ -136,6 +143,17 @@ export const historyChecks: ReadonlyArray<Check> = [
       )`
   },
   {
+    name: "each event that is set aside waits for the one that it names",
+    sql: `
+      SELECT w.integrator_id, w.user_id || ' ' || w.kind || ' ' || w.external_transaction_id AS subject,
+        coalesce(e.original_id || ' since ' || e.occurred_at, 'a stored event') AS expected,
+        w.original_id || ' since ' || w.occurred_at AS actual
+      FROM spend_event_waits w LEFT JOIN spend_events e ON e.integrator_id = w.integrator_id AND e.arrival = w.arrival
+        AND e.user_id = w.user_id AND e.kind = w.kind AND e.external_transaction_id = w.external_transaction_id
+      WHERE (e.original_id, e.occurred_at) IS DISTINCT FROM (w.original_id, w.occurred_at)
+        OR (e.kind = 'refund') <> (w.original_kind = 'clearing')`
+  },
+  {
     name: "every webhook attempt belongs to an event",
     sql: `
       SELECT a.integrator_id, a.event || ' ' || a.round || ' ' || a.attempt AS subject, 'an event' AS expected,
@@ -184,13 +202,14 @@ export const historyChecks: ReadonlyArray<Check> = [
   {
     name: "applied events are numbered without gaps in their lane",
     sql: `
-      SELECT l.integrator_id, 'lane ' || l.lane AS subject, l.position AS expected,
-        count(e.position) || ' events, the last ' || coalesce(max(e.position), 0) AS actual
-      FROM lanes l LEFT JOIN spend_events e ON e.integrator_id = l.integrator_id AND e.lane = l.lane
-        AND e.position IS NOT NULL
-      GROUP BY l.integrator_id, l.lane, l.position
-      HAVING count(e.position) <> l.position OR count(DISTINCT e.position) <> l.position
-        OR coalesce(max(e.position), 0) <> l.position`
+      SELECT integrator_id, 'lane ' || lane AS subject, coalesce(l.position::text, 'a lane') AS expected,
+        count(e.position) || ' events, ' || coalesce(min(e.position), 1) || ' to ' || coalesce(max(e.position), 0)
+          AS actual
+      FROM vaults CROSS JOIN generate_series(0, 15) AS lane LEFT JOIN lanes l USING (integrator_id, lane)
+      LEFT JOIN spend_events e USING (integrator_id, lane)
+      GROUP BY integrator_id, lane, l.position
+      HAVING l.position IS NULL OR count(e.position) <> l.position OR count(DISTINCT e.position) <> l.position
+        OR coalesce(max(e.position), 0) <> l.position OR min(e.position) <> 1`
   }
 ]
 
@@ -200,9 +219,11 @@ function numbered(what: string, table: string, column: string, counter: string):
     name: `${what} are numbered without gaps`,
     sql: `
       SELECT v.integrator_id, '${what}' AS subject, v.${counter} AS expected,
-        count(t.${column}) || ' rows, the last ' || coalesce(max(t.${column}), 0) AS actual
+        count(t.${column}) || ' rows, ' || coalesce(min(t.${column}), 1) || ' to ' || coalesce(max(t.${column}), 0)
+          AS actual
       FROM vaults v LEFT JOIN ${table} t ON t.integrator_id = v.integrator_id
       GROUP BY v.integrator_id, v.${counter}
-      HAVING count(t.${column}) <> v.${counter} OR coalesce(max(t.${column}), 0) <> v.${counter}`
+      HAVING count(t.${column}) <> v.${counter} OR coalesce(max(t.${column}), 0) <> v.${counter}
+        OR min(t.${column}) <> 1`
   }
 }

@@ -1,4 +1,5 @@
 import { userAccounts } from "@card-rewards/domain/Journal"
+import { assets } from "@card-rewards/domain/Money"
 import { movementNames } from "@card-rewards/domain/Statement"
 import { blockSize } from "../Ledger/Accounts.ts"
 import type { Check } from "./Check.ts"
@@ -11,7 +12,7 @@ const dayEnd = ["free", ...movementNames]
 const dayEnds = ["vault_days", "vault_balances"].map((table) =>
   `SELECT integrator_id, asset, day, ${dayEnd.join(", ")} FROM ${table} WHERE day IS NOT NULL`).join(" UNION ALL ")
 
-const printedDay = "(date '1970-01-01' + day)"
+const printedDay = (day = "day") => `(date '1970-01-01' + ${day})`
 
 /** The rules of the money: vaults, balances and rewards against the journal and against each other. */
 export const moneyChecks: ReadonlyArray<Check> = [
@@ -51,6 +52,13 @@ export const moneyChecks: ReadonlyArray<Check> = [
           CROSS JOIN LATERAL (VALUES ${balanceColumns}) AS side(account, balance)
         ) b USING (integrator_id, user_id, asset, account)
       ) sides WHERE journal <> balance`
+  },
+  {
+    name: "each vault has a balance of each asset",
+    sql: `
+      SELECT integrator_id, asset AS subject, 'a balance' AS expected, 'none' AS actual
+      FROM vaults CROSS JOIN (VALUES ${assets.map((asset) => `('${asset}')`).join(", ")}) AS a(asset)
+      LEFT JOIN vault_balances b USING (integrator_id, asset) WHERE b.held IS NULL`
   },
   {
     name: "free and assigned money of the vault equal the journal",
@@ -169,7 +177,7 @@ export const moneyChecks: ReadonlyArray<Check> = [
         SELECT integrator_id, asset, day, false AS is_end, ${dayEnd.join(", ")} FROM (${dailyMovements}) daily
         UNION ALL SELECT integrator_id, asset, day, true, ${dayEnd.map(() => "0").join(", ")} FROM (${dayEnds}) ends
       )
-      SELECT integrator_id, asset || ' ' || ${printedDay} || ' ' || side.name AS subject, side.expected, side.actual
+      SELECT integrator_id, asset || ' ' || ${printedDay()} || ' ' || side.name AS subject, side.expected, side.actual
       FROM (
         SELECT integrator_id, asset, day, is_end, ${
       dayEnd.map((name) => `sum(${name}) OVER until_then AS ${name}`).join(", ")
@@ -182,8 +190,16 @@ export const moneyChecks: ReadonlyArray<Check> = [
   {
     name: "each day on which the vault changed has an end",
     sql: `
-      SELECT integrator_id, asset || ' ' || ${printedDay} AS subject, 'an end' AS expected, 'none' AS actual
+      SELECT integrator_id, asset || ' ' || ${printedDay()} AS subject, 'an end' AS expected, 'none' AS actual
       FROM (${dailyMovements}) daily LEFT JOIN (${dayEnds}) e USING (integrator_id, asset, day) WHERE e.free IS NULL`
+  },
+  {
+    name: "the stored ends of days are before the vault's last day",
+    sql: `
+      SELECT d.integrator_id, d.asset AS subject,
+        'before ' || coalesce(${printedDay("b.day")}::text, 'any day') AS expected,
+        ${printedDay("d.day")}::text AS actual
+      FROM vault_days d LEFT JOIN vault_balances b USING (integrator_id, asset) WHERE coalesce(d.day >= b.day, true)`
   },
   {
     name: "each reward equals its journal",

@@ -221,7 +221,7 @@ class UserHistory {
   }
 
   private authorizations(): ReadonlyArray<readonly [string, string]> {
-    return [...this.state.authorizations.values()].map(authorizationFact)
+    return [...this.state.authorizations.values()].map((one) => authorizationFact({ ...one, ...one.attributes }))
   }
 
   private estimates(): ReadonlyArray<readonly [string, string]> {

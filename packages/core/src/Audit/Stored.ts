@@ -48,14 +48,25 @@ export const unearnedFact = (clearing: {
   ]
 }
 
-/** The totals of an authorization. */
+/** An authorization: its totals, and what decides the rewards of its clearings. */
 export const authorizationFact = (
-  authorization: AuthorizationTotals & { readonly externalTransactionId: string }
+  authorization: AuthorizationTotals & {
+    readonly externalTransactionId: string
+    readonly occurredAt: number
+    readonly currency: string
+    readonly mcc: string
+    readonly tier?: string | null
+    readonly country?: string | null
+    readonly segment?: string | null
+  }
 ): Fact => {
-  const { authorized, closed, externalTransactionId, incremented, reversed } = authorization
+  const { authorized, closed, country, currency, externalTransactionId, incremented, mcc, occurredAt, reversed, segment,
+    tier } = authorization
   return [
     `authorization ${externalTransactionId}`,
-    `${authorized} + ${incremented} - ${reversed}${closed ? ", closed" : ", open"}`
+    `${authorized} + ${incremented} - ${reversed} ${currency}, ${closed ? "closed" : "open"}; ` +
+    `mcc ${mcc} at ${printTimestamp(occurredAt)}, ` +
+    `tier ${tier ?? "none"}, country ${country ?? "none"}, segment ${segment ?? "none"}`
   ]
 }
 
