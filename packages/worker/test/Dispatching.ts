@@ -38,7 +38,10 @@ export const endpoint = Effect.fnUntraced(function*(name: string, url: string) {
   const sql = yield* SqlClient.SqlClient
   yield* sql`INSERT INTO integrators (integrator_id, created_at, event_salt)
     VALUES (${name}, now(), '0123456789abcdef')`
+  yield* sql`INSERT INTO lanes (integrator_id, lane) SELECT ${name}, lane FROM generate_series(0, 15) AS lane`
   yield* sql`INSERT INTO vaults (integrator_id, vault_id) VALUES (${name}, 'sandbox')`
+  yield* sql`INSERT INTO vault_balances (integrator_id, asset, held, free)
+    SELECT ${name}, asset, 0, 0 FROM unnest(ARRAY['USDC', 'EURe']) AS asset`
   const endpoints = yield* WebhookEndpoints
   const created = yield* endpoints.create(IntegratorId.make(name), { id: EndpointId.make("hook"), url })
   return WebhookSecret.make(created.secret ?? "")
