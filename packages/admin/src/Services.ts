@@ -1,6 +1,6 @@
 import { ApiKeys } from "@card-rewards/core/ApiKeys"
 import { Audit } from "@card-rewards/core/Audit"
-import { refusal, schemaOf, slotsOf, underRole } from "@card-rewards/core/AwaitSchema"
+import { slotsOf, usableNow } from "@card-rewards/core/AwaitSchema"
 import { type Cell, databaseOf, onlyCell } from "@card-rewards/core/Cells"
 import { ownerOf } from "@card-rewards/core/CellSlots"
 import * as Database from "@card-rewards/core/Database"
@@ -121,12 +121,7 @@ const environment = Layer.effect(
 
 /** The cell's database under the operator's role. Fails where its schema is not the one of this version. */
 export const databaseOfCell = (cell: Cell, isReadOnly = true) =>
-  Layer.unwrap(Effect.gen(function*() {
-    const config = configOf(cell, isReadOnly)
-    const found = yield* schemaOf(config)
-    if (found !== Database.schemaVersion) return yield* new StartRefused({ message: refusal(found) })
-    return Database.layer(yield* underRole(config, "admin"))
-  }))
+  Layer.unwrap(Effect.map(usableNow(configOf(cell, isReadOnly), "admin"), Database.layer))
 
 const database = (input: Input, isReadOnly: boolean) =>
   Layer.unwrap(Effect.map(cellOf(input), (cell) => databaseOfCell(cell, isReadOnly))).pipe(Layer.provide(Cells.layer))

@@ -9,8 +9,8 @@ import { Cause, ConfigProvider, Context, Deferred, Effect, Exit, Fiber, Redacted
 import { Command } from "effect/cli"
 import { SqlClient } from "effect/sql"
 import { cases } from "./actions/Cases.ts"
-import { content, query, rows, run, runWith } from "./actions/TwoCells.ts"
-import { connection, DatabaseUrl, emptyDatabase, environment, folder, secretsKey } from "./Cli.ts"
+import { content, rows, run, runWith } from "./actions/TwoCells.ts"
+import { DatabaseUrl, emptyDatabase, environment, folder, query, secretsKey } from "./Cli.ts"
 import { definition } from "./Purchase.ts"
 import { all } from "./Tree.ts"
 
@@ -250,7 +250,7 @@ layer(emptyDatabase, { excludeTestServices: true })("what operators do", (it) =>
       yield* Fiber.join(blocker)
       assert.strictEqual((yield* Fiber.join(depositing)).status, 1)
       assert.deepStrictEqual([yield* content, yield* rows], [before, found])
-    }).pipe(Effect.provide(connection)))
+    }))
 
   it.effect("is recorded for each of two operators who do the same at once, as done by one of them", () =>
     Effect.gen(function*() {

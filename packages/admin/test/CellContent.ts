@@ -1,10 +1,5 @@
 import { Effect } from "effect"
-import { SqlClient } from "effect/sql"
-import { connection } from "./Cli.ts"
-
-/** Runs a statement in the test's database. */
-export const query = <A extends object>(text: string) =>
-  Effect.flatMap(SqlClient.SqlClient, (sql) => sql.unsafe<A>(text)).pipe(Effect.provide(connection))
+import { query } from "./Cli.ts"
 
 /** The rows of integrators in each table of a schema as text; partitions are parts of their table. */
 export const contentOf = Effect.fnUntraced(function*(schema: string) {

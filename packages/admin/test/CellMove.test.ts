@@ -5,8 +5,8 @@ import { until } from "@card-rewards/testing/Polling"
 import { assert, layer } from "@effect/vitest"
 import { Deferred, Duration, Effect, Fiber, Redacted } from "effect"
 import { SqlClient } from "effect/sql"
-import { contentOf, query, tablesWithRows } from "./CellContent.ts"
-import { admin, connection, DatabaseUrl, emptyDatabase } from "./Cli.ts"
+import { contentOf, tablesWithRows } from "./CellContent.ts"
+import { admin, DatabaseUrl, emptyDatabase, query } from "./Cli.ts"
 import { createEndpoint } from "./Endpoint.ts"
 import { purchase } from "./Purchase.ts"
 
@@ -103,7 +103,7 @@ layer(emptyDatabase, { excludeTestServices: true })("slots that move", (it) => {
       assert.match(stderr, /^Cell a: transactions that hold cell_slots did not end: \d+ \(admin test\); end them /)
       assert.deepStrictEqual(yield* statesOf, ["a owned 256"])
       yield* Fiber.interrupt(writer)
-    }).pipe(Effect.provide(connection)))
+    }))
 
   it.effect("stay where the copy differs", () =>
     Effect.gen(function*() {
@@ -234,7 +234,7 @@ layer(emptyDatabase, { excludeTestServices: true })("slots that move", (it) => {
       yield* Deferred.succeed(isOver, undefined)
       yield* Fiber.join(blocker)
       assert.strictEqual((yield* Fiber.join(migrating)).status, 0)
-    }).pipe(Effect.provide(connection)))
+    }))
 
   it.effect("are not handed over with the copy of an earlier mark, which was committed late", () =>
     Effect.gen(function*() {

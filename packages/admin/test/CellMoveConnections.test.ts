@@ -2,8 +2,7 @@ import * as Connection from "@card-rewards/admin/CellMove/Connection"
 import * as Pooler from "@card-rewards/testing/Pooler"
 import { assert, layer } from "@effect/vitest"
 import { Effect, Redacted } from "effect"
-import { query } from "./CellContent.ts"
-import { admin, DatabaseUrl, emptyDatabase } from "./Cli.ts"
+import { admin, DatabaseUrl, emptyDatabase, query } from "./Cli.ts"
 
 layer(emptyDatabase, { excludeTestServices: true })("a move of slots", (it) => {
   it.effect("through a pooler in transaction mode is refused before it locks anything", () =>

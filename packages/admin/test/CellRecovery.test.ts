@@ -1,9 +1,8 @@
 import { slotOf } from "@card-rewards/core/Slots"
 import { assert, layer } from "@effect/vitest"
 import { Effect, Redacted } from "effect"
-import { SqlClient } from "effect/sql"
 import { readFileSync } from "node:fs"
-import { admin, connection, DatabaseUrl, emptyDatabase } from "./Cli.ts"
+import { admin, DatabaseUrl, emptyDatabase, query } from "./Cli.ts"
 
 const operations = readFileSync(new URL("../../../docs/operations.md", import.meta.url), "utf8")
 
@@ -22,9 +21,6 @@ const run = Effect.fnUntraced(function*(status: number, ...args: ReadonlyArray<s
 const move = (status: number, from: string, to: string) =>
   run(status, "cells", "move", "--slots", "0-255", "--from", from, "--to", to, "--delete-after", "0")
 const deposit = (reference: string) => run(0, "vault", "deposit", "acme", reference, "USDC", "7")
-
-const query = <A extends object>(text: string) =>
-  Effect.flatMap(SqlClient.SqlClient, (sql) => sql.unsafe<A>(text)).pipe(Effect.provide(connection))
 
 const eventsIn = (schema: string) =>
   Effect.map(query<{ id: string }>(`SELECT event_id AS id FROM ${schema}.events ORDER BY event`), (rows) =>

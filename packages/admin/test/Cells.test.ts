@@ -6,7 +6,7 @@ import { assert, it, layer } from "@effect/vitest"
 import { Duration, Effect, Fiber, Redacted } from "effect"
 import { SqlClient } from "effect/sql"
 import { write } from "./CellWriter.ts"
-import { admin, connection, DatabaseUrl, emptyDatabase } from "./Cli.ts"
+import { admin, DatabaseUrl, emptyDatabase, query } from "./Cli.ts"
 
 const acme = ["--slots", `${slotOf("acme")}`]
 
@@ -49,7 +49,7 @@ layer(emptyDatabase, { excludeTestServices: true })("the operator's cells", (it)
       // no new cell: there is nothing to give
       assert.strictEqual((yield* run({ a: "0-127", b: "128-255" }, "migrate")).status, 0)
       assert.deepStrictEqual(yield* list(first), [["a", "cell_a", 1, "0-255"], ["b", "cell_b", 1, ""]])
-    }).pipe(Effect.provide(connection)))
+    }))
 
   it.effect("are found by the integrator, or named", () =>
     Effect.gen(function*() {
@@ -81,8 +81,6 @@ layer(emptyDatabase, { excludeTestServices: true })("the operator's cells", (it)
   it.effect("are reported where several own a slot or none does, until all but one have given it up", () =>
     Effect.gen(function*() {
       const cells = { a: "0-255", b: "" }
-      const query = (text: string) =>
-        Effect.flatMap(SqlClient.SqlClient, (sql) => sql.unsafe(text)).pipe(Effect.provide(connection))
       const report = Effect.fnUntraced(function*() {
         const commands = yield* Effect.forEach(["migrate", "audit"], (command) => run(cells, command, "--json"))
         const listed = yield* run(cells, "cells", "list", "--json")
@@ -181,7 +179,7 @@ layer(emptyDatabase, { excludeTestServices: true })("the operator's cells", (it)
       assert.deepStrictEqual(users.map(({ id }) => id), ["first", "second"])
       assert.deepStrictEqual(yield* others, before)
       assert.deepStrictEqual(yield* sql`SELECT integrator_id AS id FROM cell_a.integrators`, [{ id: "demo" }])
-    }).pipe(Effect.provide(connection)))
+    }))
 
   it.effect("say how a copy is deleted whose source has no slot to go on with", () =>
     Effect.gen(function*() {
@@ -213,7 +211,7 @@ layer(emptyDatabase, { excludeTestServices: true })("the operator's cells", (it)
       assert.deepStrictEqual(yield* on("move", "a", "b"), [0, ""])
       yield* sql`INSERT INTO cell_c.cell_slots (slot, state, epoch) VALUES (100, 'owned', 1)`
       assert.deepStrictEqual(yield* on("move", "b", "a"), [1, "Cell c owns slots 100\n"])
-    }).pipe(Effect.provide(connection)))
+    }))
 
   it.effect("hand over slots one after the other whose integrators are many, or have many rows, and delete last", () =>
     Effect.gen(function*() {
@@ -261,7 +259,7 @@ layer(emptyDatabase, { excludeTestServices: true })("the operator's cells", (it)
       assert.isAtMost(Math.max(...moved.map(({ integrators }) => integrators)), 100)
       assert.strictEqual(moved.reduce((sum, { integrators }) => sum + integrators, 0), small.length)
       assert.isAtMost(moved.length, 3)
-    }).pipe(Effect.provide(connection)))
+    }))
 })
 
 it("a slot that is on the way between two cells is not at fault, one that a cell has lost is", () => {

@@ -6,6 +6,7 @@ import * as TestDatabase from "@card-rewards/dev-postgres/TestDatabase"
 import { assert } from "@effect/vitest"
 import { NodeServices } from "@effect/platform-node"
 import { ConfigProvider, Console, Context, Effect, Layer, Redacted } from "effect"
+import { SqlClient } from "effect/sql"
 import { execFile } from "node:child_process"
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
@@ -19,15 +20,18 @@ export class DatabaseUrl extends Context.Service<DatabaseUrl, {
   readonly url: Redacted.Redacted
 }>()("@card-rewards/admin/test/DatabaseUrl") {}
 
-/** An empty database. */
-export const emptyDatabase = Layer.effect(
-  DatabaseUrl,
-  Effect.map(TestDatabase.makeEmpty, (url) => ({ url }))
-)
-
 /** A connection of the services to the same database. */
 export const connection = Layer.unwrap(Effect.map(DatabaseUrl, ({ url }) =>
-  Database.layer({ url, poolSize: 2, applicationName: "admin test" })))
+  Database.layer({ url, poolSize: 4, applicationName: "admin test" })))
+
+/** An empty database, and connections to it. */
+export const emptyDatabase = connection.pipe(
+  Layer.provideMerge(Layer.effect(DatabaseUrl, Effect.map(TestDatabase.makeEmpty, (url) => ({ url }))))
+)
+
+/** Runs a statement in the test's database. */
+export const query = <A extends object>(text: string) =>
+  Effect.flatMap(SqlClient.SqlClient, (sql) => sql.unsafe<A>(text))
 
 export interface Result {
   readonly status: number

@@ -9,7 +9,6 @@ import {
   admin,
   answer,
   bundle,
-  connection,
   emptyDatabase,
   environment,
   execute,
@@ -91,7 +90,7 @@ layer(emptyDatabase, { excludeTestServices: true })("the operator's command line
       assert.strictEqual(status, 1)
       assert.match(stderr, /^[1-9]\d* rows at fault\n$/)
       assert.match(stdout, /^check +integratorId +subject +expected +actual\n.*acme +USDC/)
-    }).pipe(Effect.provide(connection)))
+    }))
 
   it.effect("simulate: exits 2 for a file that is not a candidate, 1 for a refused candidate", () =>
     Effect.gen(function*() {
@@ -122,7 +121,7 @@ layer(emptyDatabase, { excludeTestServices: true })("the operator's command line
         1,
         "The candidate is refused: baseRat: is not known; baseRate: must be from 0 to 10000\n"
       ])
-    }).pipe(Effect.provide(connection)))
+    }))
 
   it.effect("secrets rotate: re-encrypts once under the new key; exits 1 while a secret is under another one", () =>
     Effect.gen(function*() {
@@ -149,7 +148,7 @@ layer(emptyDatabase, { excludeTestServices: true })("the operator's command line
       const without = yield* rotate()
       const line = "SECRETS_KEY is required and must be 32 bytes in base64\n"
       assert.deepStrictEqual([without.status, without.stderr], [1, line])
-    }).pipe(Effect.provide(connection)))
+    }))
 
   it.effect("backlog: lists integrators in quarantine with the reason, then others with what waits for them", () =>
     Effect.gen(function*() {
@@ -216,7 +215,7 @@ layer(emptyDatabase, { excludeTestServices: true })("the operator's command line
       assert.deepStrictEqual(header, ["integratorId", ...spending, ...delivering, ...quarantine])
       assert.deepStrictEqual(row?.slice(0, 5), ["broken", "0", "0", "failing", "4"])
       assert.strictEqual(row?.at(-1), "a program\\u000athrows")
-    }).pipe(Effect.provide(connection)))
+    }))
 
   it.effect("prints every error in one line, without secrets and without a stack", () =>
     Effect.gen(function*() {

@@ -2,7 +2,6 @@ import { Secrets } from "@card-rewards/core/Secrets"
 import { WebhookEndpoints } from "@card-rewards/core/WebhookEndpoints"
 import { EndpointId, IntegratorId } from "@card-rewards/domain/Ids"
 import { Effect, Layer, Redacted } from "effect"
-import { connection } from "./Cli.ts"
 
 /** The endpoints, with keys of 32 equal bytes each. */
 export const endpoints = (...bytes: ReadonlyArray<number>) =>
@@ -13,4 +12,4 @@ export const endpoints = (...bytes: ReadonlyArray<number>) =>
 /** Creates the endpoint `main` of `acme`, which must exist. */
 export const createEndpoint = Effect.flatMap(WebhookEndpoints, ({ create }) =>
   create(IntegratorId.make("acme"), { id: EndpointId.make("main"), url: "https://hooks.example.com/" })
-).pipe(Effect.provide(Layer.provide(endpoints(1), connection)))
+).pipe(Effect.provide(endpoints(1)))

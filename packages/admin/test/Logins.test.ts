@@ -2,7 +2,7 @@ import * as Database from "@card-rewards/core/Database"
 import { assert, layer } from "@effect/vitest"
 import { Effect, Redacted } from "effect"
 import { SqlClient } from "effect/sql"
-import { admin, connection, DatabaseUrl, emptyDatabase } from "./Cli.ts"
+import { admin, DatabaseUrl, emptyDatabase } from "./Cli.ts"
 import { randomUUID } from "node:crypto"
 
 const suffix = randomUUID().slice(0, 8)
@@ -83,5 +83,5 @@ layer(emptyDatabase, { excludeTestServices: true })("logins that are no superuse
         `${owner} migrate done in b`
       ])
       assert.include(yield* runAs(operator, "audit"), "holds")
-    }).pipe(Effect.scoped, Effect.provide(connection)))
+    }).pipe(Effect.scoped))
 })

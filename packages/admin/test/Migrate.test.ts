@@ -2,7 +2,7 @@ import * as Database from "@card-rewards/core/Database"
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
-import { admin, connection, emptyDatabase } from "./Cli.ts"
+import { admin, emptyDatabase } from "./Cli.ts"
 
 layer(emptyDatabase, { excludeTestServices: true })("migrate", (it) => {
   it.effect("refuses a newer schema as every other command does, and grants nothing", () =>
@@ -17,5 +17,5 @@ layer(emptyDatabase, { excludeTestServices: true })("migrate", (it) => {
       }
       const [journal] = yield* sql`SELECT has_table_privilege('card_rewards_api', 'journal', 'SELECT') AS granted`
       assert.deepStrictEqual(journal, { granted: false })
-    }).pipe(Effect.provide(connection)))
+    }))
 })

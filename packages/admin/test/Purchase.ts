@@ -10,7 +10,6 @@ import { instant, parseTimestamp } from "@card-rewards/domain/Time"
 import { processAll } from "@card-rewards/testing/EventProcessing"
 import { spendEvent } from "@card-rewards/testing/Fixtures"
 import { Effect, Layer, Schema } from "effect"
-import { connection } from "./Cli.ts"
 
 /** The program that `purchase` publishes. */
 export const definition = { ...plainProgram, effectiveFrom: "2099-11-01T00:00:00Z" }
@@ -27,6 +26,5 @@ export const purchase = Effect.gen(function*() {
   yield* (yield* SpendEvents).submit(spendEvent(id, "user-1", at("2099-11-01T12:00:00Z"), clearing))
   yield* processAll
 }).pipe(Effect.provide(Layer.mergeAll(SandboxClock.layer, SpendEvents.layer, Users.layer, Processing.layer).pipe(
-  Layer.provideMerge(Programs.layer),
-  Layer.provideMerge(connection)
+  Layer.provideMerge(Programs.layer)
 )))

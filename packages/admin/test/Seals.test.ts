@@ -1,14 +1,12 @@
 import { JournalSeals } from "@card-rewards/core/JournalSeals"
 import { slotOf } from "@card-rewards/core/Slots"
 import { assert, layer } from "@effect/vitest"
-import { Effect, Layer, Redacted } from "effect"
+import { Effect, Redacted } from "effect"
 import { SqlClient } from "effect/sql"
 import { createHash, createPublicKey, verify } from "node:crypto"
 import { readFileSync, statSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
-import { admin, answer, connection, DatabaseUrl, emptyDatabase, folder, secretsKey } from "./Cli.ts"
-
-const database = Layer.provideMerge(connection, emptyDatabase)
+import { admin, answer, DatabaseUrl, emptyDatabase, folder, secretsKey } from "./Cli.ts"
 
 /** Seals as a worker does, whatever was sealed a moment ago. */
 const sealAll = Effect.gen(function*() {
@@ -29,7 +27,7 @@ const rewriteHistory = Effect.fnUntraced(function*(integratorId: string, entry: 
   yield* sealAll
 })
 
-layer(database, { excludeTestServices: true })("seals outside the database", (it) => {
+layer(emptyDatabase, { excludeTestServices: true })("seals outside the database", (it) => {
   it.effect("find who differs: a rewritten history, a lost seal, changed entries; later entries do not matter", () =>
     Effect.gen(function*() {
       const sql = yield* SqlClient.SqlClient

@@ -2,7 +2,7 @@ import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import { run } from "./actions/TwoCells.ts"
-import { admin, answer, connection, emptyDatabase } from "./Cli.ts"
+import { admin, answer, emptyDatabase } from "./Cli.ts"
 
 const secret = `service_sk_sandbox_${"0".repeat(64)}`
 const said = "The database failed: could not extend file of service_sk_sandbox_… No space left on device (53100)"
@@ -14,7 +14,7 @@ const fill = Effect.gen(function*() {
     RAISE EXCEPTION E'could not extend file of ${secret}\\nNo space left on device' USING ERRCODE = '53100'; END $$`)
   yield* sql`CREATE TRIGGER no_space BEFORE INSERT ON public.integrators EXECUTE FUNCTION public.no_space()`
   yield* sql`CREATE TRIGGER no_space BEFORE INSERT ON public.operator_actions EXECUTE FUNCTION public.no_space()`
-}).pipe(Effect.provide(connection))
+})
 
 layer(emptyDatabase, { excludeTestServices: true })("on a full disk the operator's command line", (it) => {
   it.effect("prints PostgreSQL's reason in one line, without secrets", () =>

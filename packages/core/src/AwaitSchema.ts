@@ -31,10 +31,7 @@ interface Found {
  */
 export const awaitSchema = Effect.fnUntraced(function*(config: Config, role: Roles.Role) {
   let found: Found = {}
-  const check = Effect.gen(function*(): Effect.fn.Return<Found, StartRefused> {
-    const schema = yield* schemaOf(config)
-    return schema === Database.schemaVersion ? { schema, usable: yield* underRole(config, role) } : { schema }
-  }).pipe(
+  const check = find(config, role).pipe(
     Effect.catchTag("StartRefused", (refused) =>
       Effect.succeed<Found>(refused instanceof Unreached ? {} : { refused })),
     Effect.map((last) => found = last)
@@ -46,8 +43,16 @@ export const awaitSchema = Effect.fnUntraced(function*(config: Config, role: Rol
     }),
     Effect.timeoutOption(schemaTimeoutMillis)
   )
-  return found.usable ?? (yield* found.refused ?? new StartRefused({ message: refusal(found.schema) }))
+  return yield* usableOf(found)
 })
+
+/** The same of a database that must have the schema now. */
+export const usableNow = (config: Config, role: Roles.Role) => Effect.flatMap(find(config, role), usableOf)
+
+const usableOf = ({ refused, schema, usable }: Found) =>
+  usable === undefined
+    ? Effect.fail(refused ?? new StartRefused({ message: refusal(schema) }))
+    : Effect.succeed(usable)
 
 /** Repeats a read of a starting process while the database does not answer, for as long as it waits for the schema. */
 export const awaitAnswer: <A, E extends { readonly _tag: string }, R>(
@@ -57,11 +62,10 @@ export const awaitAnswer: <A, E extends { readonly _tag: string }, R>(
   schedule: Schedule.upTo(Schedule.spaced(pollMillis), { duration: schemaTimeoutMillis })
 })
 
-/** The configuration for this server, with the least-privilege role where the login is a member of it. */
+/** The configuration for the session's server, with the least-privilege role where the login is a member of it. */
 export const underRole = Effect.fnUntraced(function*(config: Config, role: Roles.Role) {
-  const [onCitus, isMember] = yield* queryOnce(config, Effect.all([isCitus, Roles.isAvailable(role)]))
-  const found = onCitus ? { ...config, isCitus: true } : config
-  if (isMember) return { ...found, role }
+  const found = (yield* isCitus) ? { ...config, isCitus: true } : config
+  if (yield* Roles.isAvailable(role)) return { ...found, role }
   yield* Effect.logWarning(`Works with all rights of its database login, no member of ${Roles.nameOf(role)}`)
   return found
 })
@@ -123,6 +127,16 @@ const queryOnce = <A>(
     Effect.mapError(Effect.provide(query, Database.layer({ ...config, poolSize: 2 })), unusable)
   ).pipe(Effect.catchCause((cause) => Effect.fail(unusable(Cause.squash(cause)))))
 
+/** What a database has, over connections of one check. */
+const find = (config: Config, role: Roles.Role): Effect.Effect<Found, StartRefused> =>
+  queryOnce(
+    config,
+    Effect.gen(function*() {
+      const schema = yield* version
+      return schema === Database.schemaVersion ? { schema, usable: yield* underRole(config, role) } : { schema }
+    })
+  )
+
 /**
  * Fails where two open connections do not have a session each, as behind a pooler in transaction mode: mostly they are
  * the same one there. Repeated, because others may use that one meanwhile.
@@ -154,7 +168,7 @@ const version = Effect.gen(function*() {
 })
 
 /** The message of a start that is refused because the database has another schema, or cannot be reached. */
-export const refusal = (found: number | undefined): string =>
+const refusal = (found: number | undefined): string =>
   found === undefined
     ? `The database could not be reached within ${schemaTimeoutMillis / 1_000} s`
     : found > Database.schemaVersion

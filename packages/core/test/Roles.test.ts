@@ -146,8 +146,10 @@ layer(liveLayer, { excludeTestServices: true })("roles with few privileges", (it
       yield* sql`CREATE ROLE roles_test_keeper LOGIN PASSWORD 'secret'`
       yield* Effect.addFinalizer(() =>
         Effect.orDie(sql`DROP ROLE roles_test_member, roles_test_stranger, roles_test_keeper`))
-      const take = (name: string, role: Roles.Role) =>
-        underRole({ url: login(url, name, "secret"), poolSize: 1, applicationName: "roles test" }, role)
+      const take = (name: string, role: Roles.Role) => {
+        const config = { url: login(url, name, "secret"), poolSize: 1, applicationName: "roles test" }
+        return Effect.provide(underRole(config, role), Database.layer(config))
+      }
       const member = yield* take("roles_test_member", "worker")
       const [now] = yield* Effect.flatMap(SqlClient.SqlClient, (sql) => sql<{ name: string }>`
         SELECT current_user AS name`).pipe(Effect.provide(Database.layer(member)))

@@ -1,12 +1,13 @@
 import type { Effect } from "effect"
-import type { DatabaseUrl } from "../Cli.ts"
+import type { SqlClient } from "effect/sql"
 import { createEndpoint } from "../Endpoint.ts"
 import { purchase } from "../Purchase.ts"
-import { moving, pair, query } from "./TwoCells.ts"
+import { type DatabaseUrl, query } from "../Cli.ts"
+import { moving, pair } from "./TwoCells.ts"
 
 const year = ["--from", "2099-11-01T00:00:00Z", "--to", "2099-12-01T00:00:00Z"]
 
-type Prepare = Effect.Effect<unknown, unknown, DatabaseUrl>
+type Prepare = Effect.Effect<unknown, unknown, DatabaseUrl | SqlClient.SqlClient>
 
 /** A command, what it leaves in each cell that it works in, and what is prepared before. */
 type Case = readonly [args: ReadonlyArray<string>, outcome: string, before?: Prepare]

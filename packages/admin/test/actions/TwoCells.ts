@@ -1,6 +1,5 @@
 import { Effect, Redacted } from "effect"
-import { SqlClient } from "effect/sql"
-import { admin, connection, DatabaseUrl, secretsKey } from "../Cli.ts"
+import { admin, DatabaseUrl, query, secretsKey } from "../Cli.ts"
 
 /** Cell `a` is the schema `public`, `b` another one of the same database. */
 export const run = (...args: ReadonlyArray<string>) => runWith([2, 1], args)
@@ -14,9 +13,6 @@ export const runWith = Effect.fnUntraced(function*(keys: ReadonlyArray<number>, 
     SECRETS_KEY: keys.map(secretsKey).join(",")
   })
 })
-
-export const query = <A extends object>(text: string) =>
-  Effect.flatMap(SqlClient.SqlClient, (sql) => sql.unsafe<A>(text)).pipe(Effect.provide(connection))
 
 /** A recorded action, and where it is. */
 interface Row {
