@@ -60,10 +60,13 @@ interface Range {
 }
 
 const read = Effect.fnUntraced(function*(integratorId: IntegratorId, range: Range) {
-  const found = yield* withinRequestDeadline(readEnds(integratorId, range))
-  if (!found.mustEnd) return found
-  yield* endDay(integratorId, range.asset)
-  return yield* withinRequestDeadline(readEnds(integratorId, range))
+  let found = yield* withinRequestDeadline(readEnds(integratorId, range))
+  // a second time where a day ends meanwhile
+  while (found.mustEnd) {
+    yield* endDay(integratorId, range.asset)
+    found = yield* withinRequestDeadline(readEnds(integratorId, range))
+  }
+  return found
 }, withOneDeadline)
 
 /** The ends of the days of a range, the last one before it, and the present state as the end of the last day. */

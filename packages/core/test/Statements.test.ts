@@ -63,6 +63,35 @@ layer(moneyLayer)("a statement", (it) => {
       assert.deepStrictEqual((yield* (yield* Audit).run).findings, [])
     }))
 
+  it.effect("ends a day also where that one ended while the day before was being ended", () =>
+    Effect.gen(function*() {
+      const integratorId = yield* newIntegrator
+      yield* TestClock.setTime(startMillis)
+      yield* deposit(integratorId, "first", 1n)
+      const sql = yield* SqlClient.SqlClient
+      const [isLocked, end] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
+      const locking = yield* Effect.forkChild(sql.withTransaction(Effect.gen(function*() {
+        yield* sql`SET LOCAL idle_in_transaction_session_timeout = 0`
+        yield* sql`LOCK TABLE vault_days IN SHARE MODE`
+        yield* Deferred.succeed(isLocked, undefined)
+        yield* Deferred.await(end)
+      })))
+      yield* Deferred.await(isLocked)
+      yield* TestClock.setTime(startMillis + 1.5 * dayMillis - 1)
+      const statement = read(integratorId, "2026-11-01", "2026-11-02")
+      const reading = yield* Effect.forkChild(statement)
+      yield* Effect.raceFirst(TestClock.withLive(untilBlocked), Fiber.await(reading))
+      yield* TestClock.adjust(1)
+      yield* Deferred.succeed(end, undefined)
+      yield* Fiber.join(locking)
+      const shown = yield* Fiber.join(reading)
+      assert.deepStrictEqual(shown.days, [["2026-11-01", 1n, 1n], ["2026-11-02", 0n, 1n]])
+      // by a process whose clock is behind
+      yield* TestClock.setTime(startMillis + dayMillis)
+      yield* deposit(integratorId, "behind", 7n)
+      assert.deepStrictEqual(yield* statement, shown)
+    }))
+
   it.effect("has every day of its range, at a cost that grows with these days alone", () =>
     Effect.gen(function*() {
       const integratorId = yield* newIntegrator

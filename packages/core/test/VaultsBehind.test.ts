@@ -52,7 +52,7 @@ layer(liveMoneyLayer, { excludeTestServices: true })("beside many due rewards of
       assert.strictEqual(yield* onePiece(tagOf(vault.claim(integratorId, claimOf("c", 12n)))), "done")
     }))
 
-  it.effect("what is due by the start of the vault's last day is recovered, though the clock was set back", () =>
+  it.effect("nothing is due before its time where a clock that was ahead has begun a later day of the vault", () =>
     Effect.gen(function*() {
       const { integratorId, now } = yield* setUp
       const sql = yield* SqlClient.SqlClient
@@ -60,9 +60,20 @@ layer(liveMoneyLayer, { excludeTestServices: true })("beside many due rewards of
       const due = { state: "Pending", claimableAt: tomorrow * dayMillis } as const
       yield* addRewards(integratorId, { prefix: "owing", users: 1, count: 1, ...due })
       yield* addOwed(integratorId, "owing", 1, 1)
+      yield* addRewards(integratorId, { ...ofAnn, count: 1, ...due })
       yield* sql`UPDATE vault_balances SET day = ${value.int4(tomorrow)} WHERE integrator_id = ${integratorId}`
-      yield* (yield* Vault).deposit(integratorId, usdc("d", 1n))
-      assert.deepStrictEqual(yield* statesOf(integratorId), { Paid: 1 })
+      const vault = yield* Vault
+      yield* vault.deposit(integratorId, usdc("d", 1n))
+      yield* workAll
+      assert.deepStrictEqual(yield* statesOf(integratorId), { Pending: 2 })
+      assert.strictEqual(yield* tagOf(vault.claim(integratorId, claimOf("c", 1n))), "SimulationRefused")
+      // the work on assigned money goes by the clock, too, and entries by the vault's days
+      yield* addRewards(integratorId, { prefix: "w", users: 1, count: 2, state: "AwaitingFunding", claimableAt: now })
+      yield* Effect.provideService(vault.deposit(integratorId, usdc("e", 1n)), Ledger.ServedAtOnce, 0)
+      const [row] = yield* sql<{ readonly isDue: boolean; readonly recordedAt: number }>`
+        SELECT work_at <= now() AS is_due, recorded_at FROM vaults JOIN journal USING (integrator_id)
+        WHERE integrator_id = ${integratorId} AND reference = 'e' AND to_account = 'assigned'`
+      assert.deepStrictEqual(row, { isDue: true, recordedAt: tomorrow * dayMillis })
     }))
 
   it.effect("repeated requests are answered at once", () =>

@@ -1,9 +1,9 @@
 import type { IntegratorId, VaultId } from "@card-rewards/domain/Ids"
 import type { Account } from "@card-rewards/domain/Journal"
-import type { Asset } from "@card-rewards/domain/Money"
+import { type Asset, assets } from "@card-rewards/domain/Money"
 import type { RewardChange, RewardMoney, RewardState } from "@card-rewards/domain/Reward"
 import { addEntry, type DayEnd } from "@card-rewards/domain/Statement"
-import { dayOf } from "@card-rewards/domain/Time"
+import { dayMillis, dayOf } from "@card-rewards/domain/Time"
 import {
   byDuePosition,
   isFallen,
@@ -32,7 +32,13 @@ type NewReward = Omit<RewardRow, keyof RewardMoney | AddedByBook>
 export class Book {
   readonly integratorId: IntegratorId
   readonly vaultId: VaultId
+  /** The integrator's clock: what is due by then is applied. */
   readonly now: number
+  /**
+   * The time of entries, operations and events, and of changes of rewards: now, but not before the vault's last day,
+   * which another process may have begun whose clock was ahead.
+   */
+  readonly recordedAt: number
   readonly offsetMillis: number
   readonly hasPayouts: boolean
   readonly stored: OpenedVault["stored"]
@@ -83,6 +89,7 @@ export class Book {
     this.integratorId = opened.integratorId
     this.vaultId = opened.vaultId
     this.now = opened.now
+    this.recordedAt = Math.max(opened.now, ...assets.map((asset) => (opened.vault[asset].day ?? 0) * dayMillis))
     this.offsetMillis = opened.offsetMillis
     this.creations = opened.creations
     this.stored = opened.stored
@@ -167,8 +174,8 @@ export class Book {
   /** Adds a new reward of a clearing, decided by `change`. */
   create(row: NewReward, change: RewardChange): RewardRow {
     this.creations += 1n
-    const { creations: creation, integratorId, now } = this
-    const added = { integratorId, kind: "clearing", creation, createdAt: now, updatedAt: now, revision: 1 }
+    const { creations: creation, integratorId, recordedAt: at } = this
+    const added = { integratorId, kind: "clearing", creation, createdAt: at, updatedAt: at, revision: 1 }
     const created: RewardRow = { ...row, ...change.money, ...added }
     const key = rewardKey(created)
     this.created.add(key)
@@ -192,7 +199,7 @@ export class Book {
 
   /** Applies a decided change to a reward. Its journal entries carry the operation's reference, if there is one. */
   change(row: RewardRow, change: RewardChange, reference: string | undefined = this.operation?.reference): RewardRow {
-    const next = { ...row, ...change.money, updatedAt: this.now, revision: row.revision + 1 }
+    const next = { ...row, ...change.money, updatedAt: this.recordedAt, revision: row.revision + 1 }
     const key = rewardKey(next)
     if (!this.created.has(key)) this.changed.add(key)
     this.record(key, row, next, change, reference)
@@ -273,7 +280,7 @@ export class Book {
   private beginChange(asset: Asset): void {
     const vault = this.vault[asset]
     const { day } = vault
-    if (day !== null && day < dayOf(this.now)) this.dayEnds.push({ ...vault, asset, day })
+    if (day !== null && day < dayOf(this.recordedAt)) this.dayEnds.push({ ...vault, asset, day })
     this.changedAssets.add(asset)
   }
 

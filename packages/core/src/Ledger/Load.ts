@@ -1,6 +1,5 @@
 import type { IntegratorId } from "@card-rewards/domain/Ids"
 import type { Asset } from "@card-rewards/domain/Money"
-import { dayMillis } from "@card-rewards/domain/Time"
 import { Clock, Effect } from "effect"
 import { SqlClient, type Statement } from "effect/sql"
 import { columns, value } from "../Database.ts"
@@ -94,7 +93,7 @@ export const openBooks = Effect.fnUntraced(function*(touched: ReadonlyArray<Touc
       SELECT ${Tables.vaults.of("v")}, v.ctid AS vault_ctid, v.xmin AS vault_xmin, i.clock_offset_millis, i.event_salt,
         EXISTS (SELECT 1 FROM payouts p WHERE p.integrator_id = t.integrator_id LIMIT 1) AS has_payouts,
         b.asset, ${Tables.vaultAccounts.of("b")}, b.ctid, b.xmin, b.low_funds,
-        greatest(${clock}, to_timestamp(86400.0 * max(b.day) OVER (PARTITION BY t.integrator_id))) AS now
+        ${clock} AS now
       FROM unnest(${columns.text(ids)}) AS t(integrator_id)
       CROSS JOIN LATERAL (SELECT *, ctid, xmin FROM vaults v WHERE v.integrator_id = t.integrator_id ${perRow}) v
       CROSS JOIN LATERAL (SELECT * FROM integrators i WHERE i.integrator_id = t.integrator_id ${perRow}) i
@@ -128,7 +127,7 @@ const bookOf = (
   new Book({
     integratorId: vault.integratorId,
     vaultId: vault.vaultId,
-    now: Math.max(real + Number(vault.clockOffsetMillis), ...rows.map(({ day }) => (day ?? 0) * dayMillis)),
+    now: real + Number(vault.clockOffsetMillis),
     offsetMillis: Number(vault.clockOffsetMillis),
     creations: vault.rewards,
     stored: {

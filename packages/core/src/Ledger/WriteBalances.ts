@@ -165,7 +165,7 @@ export const vaultBalances = (
   books: ReadonlyArray<Book>
 ): ReadonlyArray<Change> => {
   const rows = books.flatMap((book) =>
-    [...book.changedAssets].map((asset) => ({ ...book.vault[asset], day: dayOf(book.now) })))
+    [...book.changedAssets].map((asset) => ({ ...book.vault[asset], day: dayOf(book.recordedAt) })))
   const ends = books.flatMap((book) => book.dayEnds.map((end) => ({ ...end, integratorId: book.integratorId })))
   return [
     ...(ends.length === 0 ? [] : [Tables.vaultDays.insert(ends)]),

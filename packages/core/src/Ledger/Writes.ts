@@ -137,7 +137,7 @@ const entryRows = (books: ReadonlyArray<Book>): ReadonlyArray<Written<typeof Tab
     book.entries.map((entry, index) => ({
       integratorId: book.integratorId,
       entry: book.stored.entries + BigInt(index + 1),
-      recordedAt: book.now,
+      recordedAt: book.recordedAt,
       asset: entry.asset,
       fromAccount: entry.from,
       toAccount: entry.to,
@@ -160,7 +160,7 @@ const eventRows = (
   traceparent: string | null
 ): ReadonlyArray<Written<typeof Tables.events>> =>
   books.flatMap((book) => {
-    const createdAt = printTimestamp(book.now)
+    const createdAt = printTimestamp(book.recordedAt)
     const { integratorId } = book
     // printed once for each kind
     const heads = new Map<string, string>()
@@ -179,7 +179,7 @@ const eventRows = (
         event: number,
         eventId: id,
         kind: event.kind,
-        createdAt: book.now,
+        createdAt: book.recordedAt,
         storedAt,
         body: `{"id":"${id}",${headOf(event.kind)},"data":${event.data}}`,
         reward: event.reward,
@@ -222,10 +222,10 @@ const lowFundsEvent = (book: Book, asset: Asset, threshold: bigint): PendingEven
 
 const insertOperations = Effect.fnUntraced(function*(books: ReadonlyArray<Book>) {
   const sql = yield* SqlClient.SqlClient
-  for (const { integratorId, now, operation } of books) {
+  for (const { integratorId, operation, recordedAt } of books) {
     if (operation === undefined) continue
     const { amount, asset, kind, reference, userId } = operation
-    const row = { integratorId, reference, kind, asset, amount, userId, recordedAt: now }
+    const row = { integratorId, reference, kind, asset, amount, userId, recordedAt }
     yield* sql`${Tables.vaultOperations.insert([row])}`
   }
 })
