@@ -35,7 +35,7 @@ export class SpendEvents extends HttpApiGroup.make("spendEvents").add(
     summary: "Submit many spend events",
     description: `Stores 1 to ${maxBatchEvents} events, in a body of up to 1 MiB, and responds 200 with a result for ` +
       "each: the status and the body that the same event would have got alone. One bad event harms no other one, " +
-      "unless it has more than 2,000 keys or 62 levels. " +
+      "unless it has more than 2,000 keys or 62 levels, or the batch more than 65,536 values. " +
       "Those of one user are taken in the order of the list. A batch counts as its events against the rate limit; a " +
       "429 or 503 means that it may have to be sent again as a whole, which is harmless: what is stored is " +
       "recognised as a duplicate."
