@@ -2,7 +2,7 @@ import * as ApiConfiguration from "@card-rewards/api/Configuration"
 import * as Observability from "@card-rewards/core/Observability"
 import * as CoreSettings from "@card-rewards/core/Settings"
 import { makeDataDir } from "@card-rewards/dev-postgres/OwnFolder"
-import { writePrivate } from "@card-rewards/dev-postgres/PrivateFile"
+import { createPrivate } from "@card-rewards/dev-postgres/PrivateFile"
 import * as WorkerConfiguration from "@card-rewards/worker/Configuration"
 import { Config, ConfigProvider, Effect, Redacted } from "effect"
 import { randomBytes } from "node:crypto"
@@ -84,6 +84,6 @@ const refuse = (message: string) => new CoreSettings.StartRefused({ message })
 /** For development: encrypts the signing secrets in the embedded database of the same folder. */
 const ownSecretsKey = (dataDir: string): string => {
   const file = path.join(dataDir, "secrets-key")
-  if (!fs.existsSync(file)) writePrivate(file, randomBytes(32).toString("base64"))
+  createPrivate(file, randomBytes(32).toString("base64"))
   return fs.readFileSync(file, "utf8").trim()
 }

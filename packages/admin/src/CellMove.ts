@@ -147,7 +147,8 @@ type Perform = (
   show: (what: string, part: number) => Effect.Effect<void>
 ) => Effect.Effect<void, Refused>
 
-const now = Clock.currentTimeMillis
+/** Milliseconds that no one sets. */
+const now = Effect.map(Clock.monotonicTimeNanos, (nanos) => Number(nanos / 1_000_000n))
 
 const perform: Readonly<Record<Exclude<Step, "done">, Perform>> = {
   mark: Effect.fnUntraced(function*(performing, slots) {

@@ -12,6 +12,7 @@ import { Command } from "effect/cli"
 import type { SqlClient, SqlError } from "effect/sql"
 import { randomUUID } from "node:crypto"
 import { hostname, userInfo } from "node:os"
+import { isRefusal } from "./Exit.ts"
 
 /** Who runs the command line, as this machine says. */
 export const Operator = Context.Reference<Pick<NewAction, "osUser" | "host">>("@card-rewards/admin/Operator", {
@@ -88,11 +89,6 @@ const integratorOf = (input: unknown): string | undefined =>
     ? input.integratorId
     : undefined
 
-/** Errors that are no refusals: whether the database did it is not known, or it was not asked. */
-const noRefusals: ReadonlySet<unknown> = new Set(["Unavailable", "StartRefused", "SqlError", "Misused"])
-
 /** Why the service refused the command. */
 const refusalOf = (error: unknown): string | undefined =>
-  error instanceof Error && "_tag" in error && !noRefusals.has(error._tag)
-    ? oneLine(error.message).slice(0, 1_000).toWellFormed()
-    : undefined
+  isRefusal(error) ? oneLine(error.message).slice(0, 1_000).toWellFormed() : undefined

@@ -7,11 +7,21 @@ import { CliError } from "effect/cli"
 export class Refused extends Schema.TaggedError<Refused>()("Refused", {
   message: Schema.String,
   /** The code of PostgreSQL's error that is the reason: what its message says depends on `lc_messages`. */
-  code: Schema.optionalKey(Schema.String)
+  code: Schema.optionalKey(Schema.String),
+  /** Whether a database did not answer: then nothing has refused the command. */
+  isAway: Schema.optionalKey(Schema.Boolean)
 }) {}
 
 /** An argument or a file is not valid. The message is one line. */
 export class Misused extends Schema.TaggedError<Misused>()("Misused", { message: Schema.String }) {}
+
+/** Errors that are no refusals: whether the database did it is not known, or it was not asked. */
+const noRefusals: ReadonlySet<unknown> = new Set(["Unavailable", "StartRefused", "SqlError", "Misused"])
+
+/** Whether the service refused the command. */
+export const isRefusal = (error: unknown): error is Error =>
+  error instanceof Error && "_tag" in error && !noRefusals.has(error._tag) &&
+  !(error instanceof Refused && error.isAway === true)
 
 /** 0 success or help; 1 refused, violations found, or the database is unreachable; 2 invalid usage; 130 interrupted. */
 export const codeOf = (exit: Exit.Exit<unknown, unknown>): number => {

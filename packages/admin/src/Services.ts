@@ -30,7 +30,7 @@ import type { IntegratorId } from "@card-rewards/domain/Ids"
 import { Array, Context, Effect, Exit, FileSystem, Layer, Option, Redacted } from "effect"
 import { Command } from "effect/cli"
 import { Changes } from "./Changing.ts"
-import { Misused, reasonOf, Refused } from "./Exit.ts"
+import { isRefusal, Misused, reasonOf, Refused } from "./Exit.ts"
 
 /** The folder of the embedded database and of its secrets key. */
 const dataDir = Effect.flatMap(setting("DATA_DIR", "a path", ".data", (text) => text), makeDataDir)
@@ -152,7 +152,7 @@ export const failureOf = (cell: Cell, cells: ReadonlyArray<Cell>) => <E>(error: 
 
 /** Why a command failed in a cell, with the cell's name. */
 export const failedIn = (cell: Cell) => (error: Error) =>
-  new Refused({ message: `Cell ${cell.name}: ${reasonOf(error)}` })
+  new Refused({ message: `Cell ${cell.name}: ${reasonOf(error)}`, isAway: !isRefusal(error) })
 
 /** The anchors of one cell. */
 export const anchorsOf = (cell: Cell) => SealAnchors.layer.pipe(Layer.provide(databaseOfCell(cell)))

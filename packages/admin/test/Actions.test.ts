@@ -9,8 +9,8 @@ import { Cause, ConfigProvider, Context, Deferred, Effect, Exit, Fiber, Redacted
 import { Command } from "effect/cli"
 import { SqlClient } from "effect/sql"
 import { cases } from "./actions/Cases.ts"
-import { content, rows, run, runWith } from "./actions/TwoCells.ts"
-import { DatabaseUrl, emptyDatabase, environment, folder, query, secretsKey } from "./Cli.ts"
+import { content, moving, rows, run, runWith } from "./actions/TwoCells.ts"
+import { admin, DatabaseUrl, emptyDatabase, environment, folder, query, secretsKey } from "./Cli.ts"
 import { definition } from "./Purchase.ts"
 import { all } from "./Tree.ts"
 
@@ -259,6 +259,17 @@ layer(emptyDatabase, { excludeTestServices: true })("what operators do", (it) =>
       assert.deepStrictEqual(both.map(({ status }) => status), [0, 0])
       const ofBoth = (yield* rows).filter((row) => row.arguments["reference"] === "d4")
       assert.deepStrictEqual(ofBoth.map(({ outcome }) => outcome).toSorted(), ["done", "unchanged"])
+    }))
+
+  it.effect("leaves no row where a cell does not answer, which refuses nothing", () =>
+    Effect.gen(function*() {
+      const found = yield* rows
+      const url = Redacted.value((yield* DatabaseUrl).url)
+      const away = "postgres://u@127.0.0.1:1/x?slots="
+      const CELLS = `a=${url}?slots=0-255,b=${url}?schema=cell_b&slots=,c=${away}`
+      const { status, stderr } = yield* admin(moving, { CELLS, ENVIRONMENT: "production" })
+      assert.deepStrictEqual([status, stderr], [1, "Cell c: The database could not be reached\n"])
+      assert.deepStrictEqual(yield* rows, found)
     }))
 
   it.effect("cannot be done by a command that does not say that it changes something", () =>

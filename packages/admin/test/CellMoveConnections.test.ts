@@ -1,7 +1,10 @@
 import * as Connection from "@card-rewards/admin/CellMove/Connection"
 import * as Pooler from "@card-rewards/testing/Pooler"
-import { assert, layer } from "@effect/vitest"
-import { Effect, Redacted } from "effect"
+import { listen } from "@card-rewards/testing/LoopbackServer"
+import { assert, it, layer } from "@effect/vitest"
+import { Deferred, Effect, Fiber, Redacted } from "effect"
+import { TestClock } from "effect/testing"
+import { createServer } from "node:net"
 import { admin, DatabaseUrl, emptyDatabase, query } from "./Cli.ts"
 
 layer(emptyDatabase, { excludeTestServices: true })("a move of slots", (it) => {
@@ -31,3 +34,26 @@ layer(emptyDatabase, { excludeTestServices: true })("a move of slots", (it) => {
       assert.strictEqual(message, "Cell a: its server cannot be reached")
     }))
 })
+
+/** PostgreSQL's messages that a login is accepted, and that it takes statements. */
+const accepted = Buffer.from([0x52, 0, 0, 0, 8, 0, 0, 0, 0, 0x5a, 0, 0, 0, 5, 0x49])
+
+for (const [end, how] of [["within 5 s", "fails"], ["at once where it is interrupted", "ends"]] as const) {
+  it.effect(`a connection to a server that answers no statement ${how} ${end}`, () =>
+    Effect.gen(function*() {
+      const received = yield* Deferred.make<void>()
+      const server = createServer((client) => {
+        client.on("error", () => {}).once("data", () => {
+          client.write(accepted)
+          client.once("data", () => Deferred.doneUnsafe(received, Effect.void))
+        })
+      })
+      const { port } = yield* listen(server)
+      const cell = { name: "a", url: Redacted.make(`postgres://u@127.0.0.1:${port}/x`), slots: new Set<number>() }
+      const connecting = yield* Effect.forkChild(Effect.scoped(Connection.connect(cell)))
+      yield* Deferred.await(received)
+      if (how === "ends") return yield* Fiber.interrupt(connecting)
+      yield* TestClock.adjust("5 seconds")
+      assert.strictEqual((yield* Effect.flip(Fiber.join(connecting))).message, "Cell a: its server does not answer")
+    }).pipe(Effect.scoped))
+}

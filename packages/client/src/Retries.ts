@@ -37,19 +37,22 @@ export const sendWithRetries = Effect.fnUntraced(function*(
   next: (request: HttpClientRequest.HttpClientRequest) => Attempt,
   { attemptMillis = 10_000, totalMillis = 30_000, workMillis }: Timeouts & { readonly workMillis: number }
 ): Effect.fn.Return<HttpClientResponse.HttpClientResponse, HttpClientError.HttpClientError> {
-  const endsAt = (yield* Clock.currentTimeMillis) + totalMillis + workMillis
+  const endsAt = (yield* elapsedMillis) + totalMillis + workMillis
   let lost = 0
   for (let attempt = 0;; attempt++) {
-    const leftMillis = endsAt - (yield* Clock.currentTimeMillis)
+    const leftMillis = endsAt - (yield* elapsedMillis)
     const timeoutMillis = Math.min(attemptMillis + workMillis, leftMillis)
     const outcome = yield* Effect.result(attemptWithBody(request, next, timeoutMillis))
     const kind = kindOf(outcome)
     if (kind === "final" || kind === "lost" && ++lost >= maxLostResponses) return yield* Effect.fromResult(outcome)
     const pauseMillis = Math.max(yield* backoff(attempt), yield* retryAfterMillis(outcome))
-    if ((yield* Clock.currentTimeMillis) + pauseMillis >= endsAt) return yield* Effect.fromResult(outcome)
+    if ((yield* elapsedMillis) + pauseMillis >= endsAt) return yield* Effect.fromResult(outcome)
     yield* Effect.sleep(pauseMillis)
   }
 })
+
+/** Milliseconds by a clock that no one sets. */
+const elapsedMillis = Effect.map(Clock.monotonicTimeNanos, (nanos) => Number(nanos / 1_000_000n))
 
 /**
  * One attempt including the response's body, during which a connection can break. The response caches its body. No

@@ -3,7 +3,7 @@ import { maxLostResponses } from "@card-rewards/client/Retries"
 import { EndpointId, ProgramId, UserId } from "@card-rewards/domain/Ids"
 import { instant } from "@card-rewards/domain/Time"
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Exit, Fiber, Layer, Redacted } from "effect"
+import { Clock, Effect, Exit, Fiber, Layer, Redacted } from "effect"
 import { FetchHttpClient } from "effect/http"
 import { TestClock } from "effect/testing"
 
@@ -34,7 +34,7 @@ const stored = status(200, {
 const against = Effect.fnUntraced(function*(steps: readonly [Step, ...ReadonlyArray<Step>], timeouts?: Timeouts) {
   const sent: Array<{ at: number; url: string; method: string | undefined; key: string | null; body: string }> = []
   let aborted = 0
-  const clock = yield* TestClock.testClockWith((clock) => Effect.succeed(clock))
+  const clock = yield* Clock.Clock
   const fetch: typeof globalThis.fetch = async (url, init) => {
     const body = await new Response(init?.body).text()
     const key = new Headers(init?.headers).get("x-api-key")
@@ -66,6 +66,24 @@ const elapsed = Effect.fnUntraced(function*<A, E>(call: Effect.Effect<A, E>) {
 const ann = { params: { userId: UserId.make("ann") } }
 
 describe("a call", () => {
+  it.live("ends in time also where the clock is set back meanwhile", () =>
+    Effect.gen(function*() {
+      const real = yield* Clock.Clock
+      let behindMillis = 0
+      const setBack = () => real.currentTimeMillisUnsafe() - behindMillis
+      const clock = { currentTimeMillisUnsafe: setBack, currentTimeMillis: Effect.sync(setBack) }
+      const refused: Step = () => {
+        behindMillis = 3_600_000
+        return new Response("", { status: 503 })
+      }
+      const { api } = yield* against([refused], { totalMillis: 1_000 })
+      const exit = yield* Effect.exit(api.users.put({ ...ann, payload: {} })).pipe(
+        Effect.provideService(Clock.Clock, Object.assign(Object.create(real), clock)),
+        Effect.timeout("20 seconds")
+      )
+      assert.isTrue(Exit.isFailure(exit))
+    }))
+
   it.effect("is retried unchanged after 503, 429, a lost connection, a cut body and a gateway's 502", () =>
     Effect.gen(function*() {
       for (const failure of [unavailable, limited(1), lost, cut, status(502), status(504)]) {

@@ -74,7 +74,8 @@ const make = Effect.fnUntraced(function*(options: ConnectorOptions) {
     Effect.sync(() =>
       new Connections({
         connect: sockets.connect,
-        nowMillis,
+        // no clock that can be set: the age bounds how long a changed DNS record has no effect
+        nowMillis: () => Number(clock.monotonicTimeNanosUnsafe() / 1_000_000n),
         keepAliveMillis: options.keepAliveMillis ?? 4000,
         maxAgeMillis: options.connectionAgeMillis ?? 60_000
       })

@@ -1,3 +1,4 @@
+import { AdjustableClock } from "@card-rewards/testing/AdjustableClock"
 import { listen } from "@card-rewards/testing/LoopbackServer"
 import { certificate, certificateAuthority } from "@card-rewards/testing/WebhookReceiver"
 import { Connector, isPublicAddress } from "@card-rewards/worker/Connector"
@@ -121,11 +122,18 @@ describe("addresses", () => {
         yield* connectionReleased
         yield* post(urlOf(receiver))
         assert.strictEqual(receiver.connections(), 1)
-        yield* Effect.sleep(3_100)
+        const { pass, setBack } = yield* AdjustableClock
+        // its age goes by time that passes
+        yield* setBack("1 hour")
+        yield* connectionReleased
+        yield* post(urlOf(receiver))
+        assert.strictEqual(receiver.connections(), 1)
+        yield* connectionReleased
+        yield* pass("1 minute")
         yield* post(urlOf(receiver)).pipe(expectReason("address_refused"))
-      }).pipe(withConnector({ resolve: () => resolveTo(address)(), connectionAgeMillis: 3_000 }))
+      }).pipe(withConnector({ resolve: () => resolveTo(address)() }))
       assert.strictEqual(receiver.connections(), 1)
-    }).pipe(Effect.scoped))
+    }).pipe(Effect.scoped, Effect.provide(AdjustableClock.layer)))
 
   it.live("tries the second address where the first does not answer", () =>
     Effect.gen(function*() {

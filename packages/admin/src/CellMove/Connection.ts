@@ -47,49 +47,64 @@ const keepAliveMillis = 30_000
 /** How long a connection may take to end; a half-open one never does. */
 const closeTimeout = Duration.seconds(2)
 
+/** How long a server may take to accept a connection and its settings. */
+const openTimeout = Duration.seconds(5)
+
 /** Opens a connection, which ends with the scope. The driver of core has no COPY, hence another one here. */
-export const connect = (cell: Cell): Effect.Effect<Connection, Refused, Scope.Scope> =>
-  Effect.acquireRelease(
-    Effect.gen(function*() {
-      const socket = new Socket()
-      const lost = yield* Deferred.make<never, Refused>()
-      const failed = refusal(cell)
-      const client = new pg.Client({
-        connectionString: Redacted.value(cell.url),
-        application_name: "card-rewards cells move",
-        connectionTimeoutMillis: 5_000,
-        keepAlive: true,
-        keepAliveInitialDelayMillis: keepAliveMillis,
-        stream: () => socket
-      })
-      client.on("error", (error) => Deferred.doneUnsafe(lost, Effect.fail(failed(error))))
-      client.on("end", () => Deferred.doneUnsafe(lost, Effect.fail(failed(new Error("the connection was lost")))))
-      const run = <Row extends object>(text: string, values: ReadonlyArray<unknown> = []) =>
-        Effect.tryPromise({ try: () => client.query<Row>(text, [...values]), catch: failed })
-      const query = <Row extends object>(text: string, values?: ReadonlyArray<unknown>) =>
-        Effect.map(run<Row>(text, values), ({ rows }): ReadonlyArray<Row> => rows)
-      const change = (text: string, values?: ReadonlyArray<unknown>) =>
-        Effect.map(run(text, values), ({ rowCount }) => rowCount ?? 0)
+export const connect = Effect.fnUntraced(
+  function*(cell: Cell): Effect.fn.Return<Connection, Refused, Scope.Scope> {
+    const { client, lost } = yield* Effect.acquireRelease(Effect.sync(() => makeClient(cell)), close)
+    const failed = refusal(cell)
+    const run = <Row extends object>(text: string, values: ReadonlyArray<unknown> = []) =>
+      Effect.tryPromise({ try: () => client.query<Row>(text, [...values]), catch: failed })
+    const query = <Row extends object>(text: string, values?: ReadonlyArray<unknown>) =>
+      Effect.map(run<Row>(text, values), ({ rows }): ReadonlyArray<Row> => rows)
+    const change = (text: string, values?: ReadonlyArray<unknown>) =>
+      Effect.map(run(text, values), ({ rowCount }) => rowCount ?? 0)
+    yield* Effect.gen(function*() {
       yield* Effect.tryPromise({ try: () => client.connect(), catch: failed })
       yield* query(setAll, [Object.keys(settings), Object.values(settings)])
       if (cell.schema !== undefined) yield* query(`SET search_path = ${client.escapeIdentifier(cell.schema)}`)
-      return { cell, client, socket, query, change, lost: Deferred.await(lost) }
-    }),
-    ({ client, socket }) =>
-      Effect.tryPromise(() => client.end()).pipe(
-        Effect.timeoutOption(closeTimeout),
-        Effect.ignore,
-        Effect.andThen(Effect.sync(() => socket.destroy()))
-      )
+    }).pipe(Effect.timeoutOrElse({
+      duration: openTimeout,
+      orElse: () => Effect.fail(failed(new Error("its server does not answer")))
+    }))
+    return { cell, client, query, change, lost: Deferred.await(lost) }
+  }
+)
+
+const makeClient = (cell: Cell) => {
+  const socket = new Socket()
+  const lost = Deferred.makeUnsafe<never, Refused>()
+  const client = new pg.Client({
+    connectionString: Redacted.value(cell.url),
+    application_name: "card-rewards cells move",
+    keepAlive: true,
+    keepAliveInitialDelayMillis: keepAliveMillis,
+    stream: () => socket
+  })
+  const fail = (error: Error) => Deferred.doneUnsafe(lost, Effect.fail(refusal(cell)(error)))
+  client.on("error", fail)
+  client.on("end", () => fail(new Error("the connection was lost")))
+  return { client, socket, lost }
+}
+
+const close = ({ client, socket }: ReturnType<typeof makeClient>) =>
+  Effect.tryPromise(() => client.end()).pipe(
+    Effect.timeoutOption(closeTimeout),
+    Effect.ignore,
+    Effect.andThen(Effect.sync(() => socket.destroy()))
   )
 
 const refusal = ({ name }: Cell) => (error: unknown) => {
   // the messages of the system have addresses
   const isOfSystem = error instanceof Error && ("syscall" in error || error.message === "")
   const reason = error instanceof Error && !isOfSystem ? error.message : "its server cannot be reached"
+  const code = error instanceof pg.DatabaseError ? error.code : undefined
   return new Refused({
     message: `Cell ${name}: ${reason}`,
-    ...(error instanceof pg.DatabaseError && error.code !== undefined && { code: error.code })
+    isAway: code === undefined,
+    ...(code !== undefined && { code })
   })
 }
 

@@ -34,10 +34,7 @@ export class Book {
   readonly vaultId: VaultId
   /** The integrator's clock: what is due by then is applied. */
   readonly now: number
-  /**
-   * The time of entries, operations and events, and of changes of rewards: now, but not before the vault's last day,
-   * which another process may have begun whose clock was ahead.
-   */
+  /** The time of what is recorded: now, but not before the vault's last day, where another clock was ahead. */
   readonly recordedAt: number
   readonly offsetMillis: number
   readonly hasPayouts: boolean

@@ -3,7 +3,7 @@ import { createHash, randomBytes } from "node:crypto"
 import * as fs from "node:fs"
 import * as path from "node:path"
 import { setTimeout as sleep } from "node:timers/promises"
-import { writePrivate } from "../PrivateFile.ts"
+import { createPrivate, writePrivate } from "../PrivateFile.ts"
 import { type Binaries, type RunAs, sharedStateDir, succeedsAs } from "./Binaries.ts"
 import { files, type SupervisorOptions } from "./Options.ts"
 
@@ -47,7 +47,7 @@ export const prepareCluster = async (
 /** The superuser's password; created at the first call. */
 export const readPassword = (dataDir: string): string => {
   const file = path.join(dataDir, files.password)
-  if (!fs.existsSync(file)) writePrivate(file, randomBytes(24).toString("base64url"))
+  createPrivate(file, randomBytes(24).toString("base64url"))
   return fs.readFileSync(file, "utf8")
 }
 
