@@ -94,7 +94,8 @@ export const inTab = (
         locale: "en-GB",
         ...options
       })
-      context.setDefaultTimeout(20_000)
+      // for what never comes
+      context.setDefaultTimeout(120_000)
       const page = await context.newPage()
       const pageErrors: Array<string> = []
       page.on("pageerror", (error) => pageErrors.push(String(error.stack)))

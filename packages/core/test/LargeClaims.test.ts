@@ -39,7 +39,7 @@ layer(liveMoneyLayer, { excludeTestServices: true })("a claim of any size", (it)
       assert.isTrue((yield* vault.claim(integratorId, { ...usdc("c", 3_500n), userId })).duplicate)
 
       // a second claim of the same user comes after all of the first
-      yield* vault.claim(integratorId, { ...usdc("c2", 1n), userId })
+      yield* asIntegrator(vault.claim(integratorId, { ...usdc("c2", 1n), userId }))
       assert.deepStrictEqual(yield* statesOf(integratorId), { Claimable: 99, Paid: 3_501 })
       yield* workAll
       assert.deepStrictEqual(yield* net, [{ paid: 3_501n }])
@@ -70,7 +70,7 @@ layer(liveMoneyLayer, { excludeTestServices: true })("a claim of any size", (it)
       const vault = yield* Vault
       const sql = yield* SqlClient.SqlClient
       yield* addRewards(integratorId, { ...ofAnn, count: 1_600, state: "Claimable", claimableAt: now })
-      yield* vault.claim(integratorId, { ...usdc("c", 1_600n), userId: UserId.make("ann") })
+      yield* asIntegrator(vault.claim(integratorId, { ...usdc("c", 1_600n), userId: UserId.make("ann") }))
       // a reward that is older than all that the claim pays, and due only now
       yield* addOlder(integratorId)
       yield* workAll
@@ -87,7 +87,7 @@ layer(liveMoneyLayer, { excludeTestServices: true })("a claim of any size", (it)
       const vault = yield* Vault
       for (const prefix of ["ann", "bob"]) {
         yield* addRewards(integratorId, { prefix, users: "one", count: 1_100, state: "Claimable", claimableAt: now })
-        yield* vault.claim(integratorId, { ...usdc(prefix, 1_100n), userId: UserId.make(prefix) })
+        yield* asIntegrator(vault.claim(integratorId, { ...usdc(prefix, 1_100n), userId: UserId.make(prefix) }))
       }
       assert.deepStrictEqual(yield* statesOf(integratorId), { Claimable: 200, Paid: 2_000 })
       yield* workAll
@@ -102,7 +102,7 @@ layer(liveMoneyLayer, { excludeTestServices: true })("a claim of any size", (it)
       const { matureRewards } = yield* Processing
       for (const prefix of ["ann", "bob"]) {
         yield* addRewards(integratorId, { prefix, users: "one", count: 1_600, state: "Claimable", claimableAt: now })
-        yield* vault.claim(integratorId, { ...usdc(prefix, 1_600n), userId: UserId.make(prefix) })
+        yield* asIntegrator(vault.claim(integratorId, { ...usdc(prefix, 1_600n), userId: UserId.make(prefix) }))
       }
       const sql = yield* SqlClient.SqlClient
       yield* addRewards(integratorId, { ...pending, prefix: "cid", users: "one", count: 20, claimableAt: now })
