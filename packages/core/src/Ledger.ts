@@ -57,7 +57,7 @@ const minPieceSize = 50
 
 /** How many due rewards of each vault a transaction applies that opens so many vaults. */
 const pieceSizeOf = (vaults: number) =>
-  Effect.map(PieceSize, (whole) => Math.max(Math.min(whole, minPieceSize), Math.ceil(whole / Math.max(1, vaults))))
+  Effect.map(PieceSize, (whole) => Math.max(Math.min(whole, minPieceSize), Math.ceil(whole / vaults)))
 
 const openPiece = Effect.fnUntraced(function*(touched: ReadonlyArray<Load.Touched>) {
   const size = yield* pieceSizeOf(touched.length)

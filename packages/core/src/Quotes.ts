@@ -1,5 +1,5 @@
 import { NotFound, type Unavailable } from "@card-rewards/domain/Errors"
-import { applyCaps, evaluate, type Evaluation, type Usage } from "@card-rewards/domain/Evaluation"
+import { applyCaps, evaluate, type Evaluation, nothingUsed } from "@card-rewards/domain/Evaluation"
 import type { IntegratorId, UserId } from "@card-rewards/domain/Ids"
 import { assetOfCurrency } from "@card-rewards/domain/Money"
 import type { ProgramVersion } from "@card-rewards/domain/ProgramVersion"
@@ -68,7 +68,7 @@ const quote = Effect.fnUntraced(function*(
   })
   const usages = yield* readUsages(integratorId, userId, at, evaluated)
   return evaluated.map(({ evaluation, version }): typeof Quote.Encoded => {
-    const used = usages.get(version.programId) ?? unused
+    const used = usages.get(version.programId) ?? nothingUsed
     const earned = applyCaps(version, evaluation.category, evaluation.raw, used)
     return {
       programId: version.programId,
@@ -98,8 +98,6 @@ interface Evaluated {
   readonly version: ProgramVersion
   readonly evaluation: Evaluation
 }
-
-const unused: Usage = { month: 0n, category: 0n }
 
 /** The programs and categories of a purchase; null is a purchase outside every category. */
 const capsToRead = columnList({ program_id: text(), category_id: nullable(text()) })

@@ -167,7 +167,7 @@ const readBalances = Effect.fnUntraced(function*(reads: ReadonlyArray<UserRead>)
   const values = yield* sql`
     SELECT t.position, a.asset, coalesce(e.expected, 0), coalesce(b.pending, 0), coalesce(b.claimable, 0),
       coalesce(b.paid, 0), coalesce(b.owed, 0), coalesce(b.awaiting_funding, 0), ${dueOf(sql, sql`i.now`)}
-    FROM ${userReads.unnest(reads.map((read, position) => ({ ...read, position })))} ${timeOfReads(sql)}
+    FROM ${userReads.unnest(reads.map((read, position) => ({ ...read, position })))} ${timeOfReads}
     CROSS JOIN LATERAL (
       SELECT 1 FROM users u WHERE u.integrator_id = t.integrator_id AND u.user_id = t.user_id ${perRow}
     ) u

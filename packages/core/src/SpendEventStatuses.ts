@@ -59,7 +59,7 @@ const get = Effect.fnUntraced(function*(integratorId: IntegratorId, identity: Ev
       ) AS unearned,
       EXISTS (
         SELECT FROM spend_event_waits w WHERE w.integrator_id = e.integrator_id AND w.user_id = e.user_id
-          AND w.original_kind = CASE e.kind WHEN 'refund' THEN 'clearing' ELSE 'authorization' END
+          AND w.original_kind = ${originalKind({ kind })}
           AND w.original_id = e.original_id AND w.occurred_at = e.occurred_at AND w.arrival = e.arrival
       ) AS is_waiting,
       (

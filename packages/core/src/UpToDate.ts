@@ -12,8 +12,8 @@ import {
   withinRequestDeadline,
   withOneDeadline
 } from "./Database.ts"
-import { perRow } from "./Database/PlannerHints.ts"
-import { bool, columnList, int4, text, timestamptz } from "./Database/Table.ts"
+import { perRowSql } from "./Database/PlannerHints.ts"
+import { bool, columnList, int4, literal, text, timestamptz } from "./Database/Table.ts"
 import * as Ledger from "./Ledger.ts"
 import * as Tables from "./Tables.ts"
 import { type Applied, catchUpBatch, type DueRead } from "./UpToDate/CatchUp.ts"
@@ -71,11 +71,10 @@ export const userReads = columnList({
 })
 
 /** SQL that joins the integrator's time `i.now` to {@link userReads}. */
-export const timeOfReads = (sql: SqlClient.SqlClient) =>
-  sql`CROSS JOIN LATERAL (
-      SELECT t.at + clock_offset_millis * interval '1 ms' AS now
-      FROM integrators i WHERE i.integrator_id = t.integrator_id ${perRow}
-    ) i`
+export const timeOfReads = literal(`CROSS JOIN LATERAL (
+  SELECT t.at + clock_offset_millis * interval '1 ms' AS now
+  FROM integrators i WHERE i.integrator_id = t.integrator_id ${perRowSql}
+) i`)
 
 const make = Effect.gen(function*() {
   const sql = yield* SqlClient.SqlClient
@@ -175,7 +174,7 @@ const readFundable = Effect.fnUntraced(function*(reads: ReadonlyArray<WaitingRea
       )) FROM user_balances b
       WHERE b.integrator_id = t.integrator_id AND b.user_id = t.user_id AND b.awaiting_funding > 0
     ), true)
-    FROM ${waitingReads.unnest(reads.map((read, position) => ({ ...read, position })))} ${timeOfReads(sql)}`.values)
+    FROM ${waitingReads.unnest(reads.map((read, position) => ({ ...read, position })))} ${timeOfReads}`.values)
   const fundableAt = new Set(rows.flatMap(({ isFundable, position }) => isFundable ? [position] : []))
   return (position: number) => fundableAt.has(position)
 })

@@ -148,6 +148,9 @@ export interface Usage {
   readonly category: bigint
 }
 
+/** What they have counted before the first reward. */
+export const nothingUsed: Usage = { month: 0n, category: 0n }
+
 /** Applies the caps to a raw amount: `max(0, min(raw, category cap − used, month cap − used))`. */
 export const applyCaps = (
   version: ProgramVersion,

@@ -3,6 +3,7 @@ import { type Asset, assets } from "@card-rewards/domain/Money"
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import { value } from "../Database.ts"
+import { literal } from "../Database/Table.ts"
 import { byDuePosition, type Payout } from "./Accounts.ts"
 import type { Book } from "./Book.ts"
 import { isAssigned, matureReward, reserve, serveWaiting } from "./Funding.ts"
@@ -136,7 +137,7 @@ export const applyAllUsers = Effect.fnUntraced(function*(book: Book, limit: numb
       SELECT * FROM rewards WHERE integrator_id = ${integratorId} AND state = 'Pending'
         AND claimable_at <= ${value.timestamptz(now)}
       ORDER BY claimable_at, creation LIMIT ${value.int4(book.hasPayouts || book.isBehind ? limit + maxSkipped : limit)}
-    ) r WHERE NOT ${isClaiming} AND ${isOutsideOrder(sql, book)}
+    ) r WHERE NOT ${isClaiming} AND ${isOutsideOrder(book)}
     ORDER BY claimable_at, creation LIMIT ${value.int4(limit)}`
   yield* readMissingUsers(book, due)
   for (const row of due) book.addReward(row)
@@ -146,11 +147,13 @@ export const applyAllUsers = Effect.fnUntraced(function*(book: Book, limit: numb
 })
 
 /** A condition that a reward `r` need not wait for those of users who owe: none is left, or it frees no money. */
-const isOutsideOrder = (sql: SqlClient.SqlClient, { isBehind }: Book) =>
-  isBehind
-    ? sql`(SELECT b.owed FROM user_balances b
+const isOutsideOrder = ({ isBehind }: Book) =>
+  literal(
+    isBehind
+      ? `(SELECT b.owed FROM user_balances b
         WHERE b.integrator_id = r.integrator_id AND b.user_id = r.user_id AND b.asset = r.asset LIMIT 1) = 0`
-    : sql`true`
+      : "true"
+  )
 
 /** Continues one unfinished claim, which moves no free money and delays its own user's rewards only. */
 const continueFirstPayout = Effect.fnUntraced(function*(book: Book, limit: number) {
@@ -174,7 +177,7 @@ const reserveAllUsers = Effect.fnUntraced(function*(book: Book, asset: Asset, li
       SELECT * FROM rewards WHERE integrator_id = ${book.integratorId} AND asset = ${asset}
         AND state = 'AwaitingFunding' AND creation <= ${value.int8(assignedTo)}
       ORDER BY creation LIMIT ${value.int4(book.isBehind ? limit + maxSkipped : limit)}
-    ) r WHERE ${isOutsideOrder(sql, book)} ORDER BY creation LIMIT ${value.int4(limit)}`
+    ) r WHERE ${isOutsideOrder(book)} ORDER BY creation LIMIT ${value.int4(limit)}`
   yield* readMissingUsers(book, rows)
   for (const row of rows) {
     const present = book.addReward(row)

@@ -1,5 +1,5 @@
 import { close, increment, openCents, reverse } from "@card-rewards/domain/Authorization"
-import { applyCaps, evaluate, type Purchase, unearnedReason } from "@card-rewards/domain/Evaluation"
+import { applyCaps, evaluate, nothingUsed, type Purchase, unearnedReason } from "@card-rewards/domain/Evaluation"
 import { assetOfCurrency } from "@card-rewards/domain/Money"
 import type { ProgramVersion } from "@card-rewards/domain/ProgramVersion"
 import { netOfRefunds } from "@card-rewards/domain/Reward"
@@ -207,9 +207,6 @@ const refund = (state: State, event: StoredEvent): ReadonlyArray<VaultChange> =>
   const programIds = rewards.map((reward) => reward.programId)
   return [{ kind: "refund", userId: event.userId, externalTransactionId, programIds, refundedCents }]
 }
-
-/** What the caps have counted, where it does not matter. */
-const nothingUsed = { month: 0n, category: 0n }
 
 /** The programs in which a clearing can earn; none where its amount is zero, or its currency has no asset. */
 const programsAt = (catalog: Catalog, { cents, currency }: StoredEvent, at: number): ReadonlyArray<ProgramAt> => {

@@ -89,7 +89,7 @@ export const forEachPage = Effect.fnUntraced(function*<E, R>(
       ${perRow}
     ) a ON true
     LEFT JOIN LATERAL (
-      SELECT u.* FROM ${sql.literal(attributesAt("e", "purchase_at"))} u
+      SELECT u.* FROM ${sql.literal(attributesAt("e"))} u
       WHERE e.kind = 'clearing' AND e.original_id IS NULL
     ) h ON true
     LEFT JOIN rewards r ON r.integrator_id = e.integrator_id AND r.user_id = e.user_id AND r.kind = e.kind

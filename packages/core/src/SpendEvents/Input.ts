@@ -3,7 +3,7 @@ import { futureToleranceMillis, originalOf, type SpendEvent } from "@card-reward
 import type { SqlClient, Statement } from "effect/sql"
 import { columns, value } from "../Database.ts"
 import { perRow } from "../Database/PlannerHints.ts"
-import { columnList, int4, type Written } from "../Database/Table.ts"
+import { columnList, int4, literal, type Written } from "../Database/Table.ts"
 import { storedContents } from "../StoredSpendEvent.ts"
 import * as Tables from "../Tables.ts"
 
@@ -103,7 +103,7 @@ export const clocks = (
       ) i ON true
     )`
 
-/** SQL for whether `event` occurred too far after it is received by the time in {@link clocks}. */
-export const isInFuture = (sql: SqlClient.SqlClient, event: string): Statement.Fragment =>
-  sql`${sql.literal(event)}.occurred_at - ${value.int4(futureToleranceMillis)} * interval '1 millisecond'
-    > (SELECT times FROM clocks)[${sql.literal(event)}.clock]`
+/** SQL for whether the event `t` occurred too far after it is received by the time in {@link clocks}. */
+export const isInFuture: Statement.Fragment = literal(
+  `t.occurred_at - interval '${futureToleranceMillis} milliseconds' > (SELECT times FROM clocks)[t.clock]`
+)

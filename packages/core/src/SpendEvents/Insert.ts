@@ -120,7 +120,7 @@ const insertSome = Effect.fnUntraced(function*(posts: ReadonlyArray<Post>) {
     ), ownership AS (
       SELECT ${areOwned(integratorIds)} AS owned
     ), ${clocks(sql, integratorIds, real)}, judged AS (
-      SELECT t.*, u.user_id IS NOT NULL AS enrolled, ${isInFuture(sql, "t")} AS future, e.user_id IS NOT NULL AS known,
+      SELECT t.*, u.user_id IS NOT NULL AS enrolled, ${isInFuture} AS future, e.user_id IS NOT NULL AS known,
         (${contents.of("e")}) = (${contents.of("t")})
           AND e.mid IS NOT DISTINCT FROM t.mid AND e.country IS NOT DISTINCT FROM t.country
           AND e.original_id IS NOT DISTINCT FROM t.original_id AS same

@@ -42,7 +42,7 @@ export const insertNew = Effect.fnUntraced(function*(posts: ReadonlyArray<Post>)
     ), accepted AS (
       SELECT ${limitLockWaits(lockMillis)} <> '' AND ${areOwned(integratorIds)}
         AND ${areEnrolled(sql, integratorIds, rows)}
-        AND NOT EXISTS (SELECT FROM input t WHERE ${isInFuture(sql, "t")}) AS are_all
+        AND NOT EXISTS (SELECT FROM input t WHERE ${isInFuture}) AS are_all
     ), stored AS (
       INSERT INTO spend_events (${sent.names}, arrival, received_at)
       SELECT ${sent.names}, (SELECT arrivals FROM numbers)[ord + 1], (SELECT times FROM clocks)[clock]

@@ -17,8 +17,8 @@ export const attributesOf = ({ country, segment, tier }: Partial<Row<typeof attr
 /**
  * SQL for the attribute record that applies to a purchase (decisions, section 5.3): the user's latest one stored at or
  * before the purchase time and received before the event, else the enrollment record. `event` is a row with
- * `integrator_id`, `user_id` and `arrival`, `purchaseAt` its column with the purchase time. A subquery with one row, of
- * `arrival` and {@link attributeColumns}, for `LATERAL`.
+ * `integrator_id`, `user_id`, `arrival` and `occurred_at`, the purchase time. A subquery with one row, of `arrival` and
+ * {@link attributeColumns}, for `LATERAL`.
  *
  * A user's records are stored in order of arrival (`Users.put`), so that each of the two conditions holds for a prefix
  * of them. Commonly the last record that arrived before the event was also stored before the purchase: one look-up in
@@ -26,17 +26,17 @@ export const attributesOf = ({ country, segment, tier }: Partial<Row<typeof attr
  * `user_attributes_by_time`. The row comparison of that look-up begins with the user, so that only this index matches
  * its order; the primary key would have to read the user's whole history.
  */
-export const attributesAt = (event: string, purchaseAt = "occurred_at"): string => `(
+export const attributesAt = (event: string): string => `(
   SELECT (record).arrival, (record).tier, (record).country, (record).segment FROM (SELECT coalesce(
     (SELECT r.h FROM (
       SELECT h, h.stored_at FROM user_attributes h
       WHERE h.integrator_id = ${event}.integrator_id AND h.user_id = ${event}.user_id AND h.arrival < ${event}.arrival
       ORDER BY h.arrival DESC LIMIT 1
-    ) r WHERE r.stored_at <= ${event}.${purchaseAt}),
+    ) r WHERE r.stored_at <= ${event}.occurred_at),
     (SELECT r.h FROM (
       SELECT h, h.user_id, h.arrival FROM user_attributes h
       WHERE h.integrator_id = ${event}.integrator_id
-        AND (h.user_id, h.stored_at, h.arrival) <= (${event}.user_id, ${event}.${purchaseAt}, ${maxInt8})
+        AND (h.user_id, h.stored_at, h.arrival) <= (${event}.user_id, ${event}.occurred_at, ${maxInt8})
       ORDER BY h.user_id DESC, h.stored_at DESC, h.arrival DESC LIMIT 1
     ) r WHERE r.user_id = ${event}.user_id AND r.arrival < ${event}.arrival),
     (SELECT h FROM user_attributes h WHERE h.integrator_id = ${event}.integrator_id AND h.user_id = ${event}.user_id
