@@ -3,6 +3,7 @@ import { codeOf } from "@card-rewards/admin/Exit"
 import { bundleOf } from "@card-rewards/bundle/Bundle"
 import * as Database from "@card-rewards/core/Database"
 import * as TestDatabase from "@card-rewards/dev-postgres/TestDatabase"
+import { compileCache } from "@card-rewards/testing/TestProcess"
 import { assert } from "@effect/vitest"
 import { NodeServices } from "@effect/platform-node"
 import { ConfigProvider, Console, Context, Effect, Layer, Redacted } from "effect"
@@ -42,8 +43,8 @@ export interface Result {
 /** Runs a program until it ends. */
 export const execute = (program: string, args: ReadonlyArray<string>, env: Readonly<Record<string, string>>) =>
   Effect.callback<Result>((resume) => {
-    const path = { PATH: process.env["PATH"] ?? "" }
-    const child = execFile(program, args, { env: { ...path, ...env }, timeout: 100_000 }, (error, stdout, stderr) =>
+    const own = { PATH: process.env["PATH"] ?? "", ...compileCache }
+    const child = execFile(program, args, { env: { ...own, ...env }, timeout: 100_000 }, (error, stdout, stderr) =>
       resume(Effect.succeed({ status: error === null ? 0 : Number(error.code ?? -1), stdout, stderr }))
     )
     child.stdin?.end()

@@ -62,7 +62,7 @@ interface Range {
 const read = Effect.fnUntraced(function*(integratorId: IntegratorId, range: Range) {
   let found = yield* withinRequestDeadline(readEnds(integratorId, range))
   // a second time where a day ends meanwhile
-  while (found.mustEnd) {
+  for (let times = 0; found.mustEnd && times < 2; times++) {
     yield* endDay(integratorId, range.asset)
     found = yield* withinRequestDeadline(readEnds(integratorId, range))
   }

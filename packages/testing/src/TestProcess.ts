@@ -1,7 +1,8 @@
 import { Deferred, Effect, type Scope } from "effect"
 import { type ChildProcess, spawn, type StdioOptions } from "node:child_process"
 import { readFileSync } from "node:fs"
-import { resolve } from "node:path"
+import { tmpdir } from "node:os"
+import { join, resolve } from "node:path"
 
 /** A program in a process of its own. */
 export interface Running {
@@ -19,9 +20,12 @@ export interface Running {
 /** Ends a process that has a pipe as file descriptor 3 with the process at the other end of the pipe. */
 const lifeline = ["--import", resolve(import.meta.dirname, "../../../scripts/lifeline.mjs")]
 
+/** The variable of Node's cache of compiled code, without which a start takes half as long again. */
+export const compileCache = { NODE_COMPILE_CACHE: join(tmpdir(), "card-rewards-compile-cache") }
+
 /**
- * Starts Node with these arguments and only these variables. It is killed when the scope closes, and gets SIGTERM
- * when this process ends, by whatever signal.
+ * Starts Node with these arguments and, but for {@link compileCache}, only these variables. It is killed when the scope
+ * closes, and gets SIGTERM when this process ends, by whatever signal.
  */
 export const start = (
   args: ReadonlyArray<string>,
@@ -30,7 +34,8 @@ export const start = (
   Effect.acquireRelease(
     Effect.sync(() => {
       const stdio: StdioOptions = ["ignore", "pipe", "pipe", "pipe"]
-      return running(spawn(process.execPath, [...lifeline, ...args], { ...options, stdio }))
+      const env = { ...compileCache, ...options.env }
+      return running(spawn(process.execPath, [...lifeline, ...args], { ...options, env, stdio }))
     }),
     (child) => Effect.andThen(child.send("SIGKILL"), child.exit)
   )

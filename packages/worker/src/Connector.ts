@@ -10,7 +10,7 @@ import { dnsResolver, type Resolve, systemResolver } from "./Connector/Resolver.
 export type { Answer } from "./Connector/Answer.ts"
 export { ConnectorError, type ConnectorReason } from "./Connector/ConnectorError.ts"
 export { isPublicAddress } from "./Connector/PublicAddress.ts"
-export { dnsResolver, type Resolve, type ResolvedAddress } from "./Connector/Resolver.ts"
+export { dnsResolver, type Resolve } from "./Connector/Resolver.ts"
 
 export interface PostInput {
   readonly url: string

@@ -11,7 +11,7 @@ import { assert } from "@effect/vitest"
 import { Effect, Result } from "effect"
 import { type RequestListener } from "node:http"
 import { createServer as createHttpsServer } from "node:https"
-import { isIP, type Socket } from "node:net"
+import type { Socket } from "node:net"
 import { createServer as createTlsServer } from "node:tls"
 
 /** An HTTPS server on 127.0.0.1 with a certificate for {@link secureName}. */
@@ -25,8 +25,7 @@ export const rawReceiver = (speak: (socket: Socket) => void) =>
     socket.once("data", () => speak(socket))
   }))
 
-export const resolveTo = (...addresses: ReadonlyArray<string>) => () =>
-  Effect.succeed(addresses.map((address) => ({ address, family: isIP(address) === 6 ? 6 as const : 4 as const })))
+export const resolveTo = (...addresses: ReadonlyArray<string>) => () => Effect.succeed(addresses)
 
 /** Private addresses are refused, except that 127.0.0.1 counts as public. */
 const guarded: ConnectorOptions = {

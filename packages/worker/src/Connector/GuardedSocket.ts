@@ -3,7 +3,7 @@ import { connect as connectTcp, isIP, type LookupFunction, type Socket } from "n
 import { connect as connectTls } from "node:tls"
 import { ConnectorError } from "./ConnectorError.ts"
 import { isPublicAddress } from "./PublicAddress.ts"
-import type { Resolve, ResolvedAddress } from "./Resolver.ts"
+import type { Resolve } from "./Resolver.ts"
 
 /** The target of a connection, as undici passes it. IPv6 literals have no brackets. */
 export interface Target {
@@ -49,12 +49,9 @@ const maxAddresses = 64
 
 const checkedAddresses = Effect.fnUntraced(function*(host: string, options: GuardOptions) {
   // Node does not call `lookup` for a literal address, so it is checked here like a resolved one
-  const literal = isIP(host)
-  const addresses = literal === 0
-    ? yield* options.resolve(host)
-    : [{ address: host, family: literal === 6 ? 6 : 4 } satisfies ResolvedAddress]
+  const addresses = isIP(host) === 0 ? yield* options.resolve(host) : [host]
   if (addresses.length === 0 || addresses.length > maxAddresses) return yield* ConnectorError.because("dns")
-  const acceptable = ({ address }: ResolvedAddress) =>
+  const acceptable = (address: string) =>
     isPublicAddress(address) || options.exemptAddresses.includes(address) ||
     (options.allowPrivateNetwork && isIP(address) !== 0)
   return addresses.every(acceptable) ? addresses : yield* ConnectorError.because("address_refused")
@@ -67,7 +64,7 @@ const checkedAddresses = Effect.fnUntraced(function*(host: string, options: Guar
 const addressTimeoutMillis = (addresses: number): number =>
   Math.max(250, Math.min(2_000, Math.floor(4_000 / addresses)))
 
-const openSocket = (target: Target, addresses: ReadonlyArray<ResolvedAddress>, options: GuardOptions) =>
+const openSocket = (target: Target, addresses: ReadonlyArray<string>, options: GuardOptions) =>
   Effect.callback<OpenSocket, ConnectorError>((resume) => {
     const secure = target.protocol === "https:"
     const failWith = (error: unknown) => resume(Effect.fail(ConnectorError.from(error)))
@@ -108,9 +105,9 @@ const startTls = (tcp: Socket, host: string, { certificateAuthorities }: GuardOp
   })
 
 /** A lookup function that returns these addresses. */
-const fixedLookup = (addresses: ReadonlyArray<ResolvedAddress>): LookupFunction => (_host, options, callback) => {
+const fixedLookup = (addresses: ReadonlyArray<string>): LookupFunction => (_host, options, callback) => {
   const [first] = addresses
-  if (options.all === true) callback(null, addresses.map(({ address }) => ({ address, family: isIP(address) })))
+  if (options.all === true) callback(null, addresses.map((address) => ({ address, family: isIP(address) })))
   else if (first === undefined) callback(new Error("no address"), "")
-  else callback(null, first.address, isIP(first.address))
+  else callback(null, first, isIP(first))
 }

@@ -2,13 +2,8 @@ import { Clock, Duration, Effect, Fiber } from "effect"
 import { promises as dns } from "node:dns"
 import { ConnectorError } from "./ConnectorError.ts"
 
-export interface ResolvedAddress {
-  readonly address: string
-  readonly family: 4 | 6
-}
-
-/** Resolves all addresses of a host name. Fails with `dns` where there are none, or after a timeout. */
-export type Resolve = (host: string) => Effect.Effect<ReadonlyArray<ResolvedAddress>, ConnectorError>
+/** Resolves all IPv4 and IPv6 addresses of a host name. Fails with `dns` where there are none, or after a timeout. */
+export type Resolve = (host: string) => Effect.Effect<ReadonlyArray<string>, ConnectorError>
 
 export interface DnsResolverOptions {
   /** `address` or `address:port`, read once a minute; the system's servers when absent. */
@@ -42,17 +37,14 @@ export const dnsResolver = ({ servers, timeoutMillis = 2000 }: DnsResolverOption
   })
   // an answer to the second try, after a lost packet, is waited for
   const graceMillis = timeoutMillis + 500
-  const records = (query: () => Promise<ReadonlyArray<string>>, family: 4 | 6) =>
-    Effect.tryPromise(query).pipe(
-      Effect.map((addresses) => addresses.map((address): ResolvedAddress => ({ address, family }))),
-      // many names have addresses of one family only
-      Effect.orElseSucceed((): ReadonlyArray<ResolvedAddress> => [])
-    )
+  // many names have addresses of one family only
+  const records = (query: () => Promise<ReadonlyArray<string>>) =>
+    Effect.orElseSucceed(Effect.tryPromise(query), (): ReadonlyArray<string> => [])
   return Effect.fnUntraced(function*(host) {
     const resolver = yield* current
     const queries = [
-      yield* Effect.forkChild(records(() => resolver.resolve4(host), 4)),
-      yield* Effect.forkChild(records(() => resolver.resolve6(host), 6))
+      yield* Effect.forkChild(records(() => resolver.resolve4(host))),
+      yield* Effect.forkChild(records(() => resolver.resolve6(host)))
     ]
     const first = yield* Effect.raceAllFirst(queries.map(Fiber.join))
     // some name servers never answer queries for AAAA
@@ -69,5 +61,5 @@ export const systemResolver: Resolve = Effect.fnUntraced(function*(host) {
     try: () => dns.lookup(host, { all: true, order: "verbatim" }),
     catch: () => ConnectorError.because("dns")
   })
-  return found.map(({ address, family }): ResolvedAddress => ({ address, family: family === 6 ? 6 : 4 }))
+  return found.map(({ address }) => address)
 }, Effect.timeoutOrElse({ duration: Duration.seconds(5), orElse: () => ConnectorError.because("dns") }))
