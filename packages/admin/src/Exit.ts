@@ -8,7 +8,7 @@ export class Refused extends Schema.TaggedError<Refused>()("Refused", {
   message: Schema.String,
   /** The code of PostgreSQL's error that is the reason: what its message says depends on `lc_messages`. */
   code: Schema.optionalKey(Schema.String),
-  /** Whether a database did not answer: then nothing has refused the command. */
+  /** Whether nothing has refused the command: a database did not answer, or cannot be used. */
   isAway: Schema.optionalKey(Schema.Boolean)
 }) {}
 
