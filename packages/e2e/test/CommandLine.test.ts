@@ -11,7 +11,12 @@ import { type Received, WebhookReceiver } from "@card-rewards/testing/WebhookRec
 import { assert, layer } from "@effect/vitest"
 import { Effect, Redacted, Schema } from "effect"
 import { Webhook } from "standardwebhooks"
+import { execFile } from "node:child_process"
+import { existsSync } from "node:fs"
+import { fileURLToPath } from "node:url"
 import stripe from "stripe"
+
+const program = fileURLToPath(import.meta.resolve("@card-rewards/client/main"))
 
 /** The environment of the commands: the service, and the key of `acme`. */
 const environment = Effect.map(TestService, ({ apiKey, baseUrl }) => ({
@@ -98,6 +103,18 @@ layer(TestService.layer(), options)("card-rewards", (it) => {
       const { stdout } = yield* Commands.run(["trigger", "claim"], env)
       assert.match(stdout, /^user +trigger-\w+ enrolled\n(.*\n){3}Webhooks: .*vault\.claim_confirmed, reward\.paid\n$/m)
       assert.notInclude(stdout, env.CARD_REWARDS_API_KEY)
+    }))
+
+  it.effect.skipIf(!existsSync("/dev/full"))("listen ends with 1 and a line where its output cannot be written", () =>
+    Effect.gen(function*() {
+      const env = { ...(yield* environment), PATH: process.env["PATH"] ?? "" }
+      const listening = `"$0" "$1" listen --forward-to http://127.0.0.1:9/hooks > /dev/full`
+      const { status, stderr } = yield* Effect.callback<{ status: unknown; stderr: string }>((resume) => {
+        execFile("sh", ["-c", listening, process.execPath, program], { env }, (error, _stdout, stderr) =>
+          resume(Effect.succeed({ status: error?.code, stderr })))
+      })
+      assert.strictEqual(status, 1)
+      assert.match(stderr, /^The output could not be written: ENOSPC.*\n$/)
     }))
 
   it.effect("listen forwards what a webhook endpoint receives, byte for byte, and verifiers accept it", () =>
