@@ -21,7 +21,7 @@ export class DatabaseUrl extends Context.Service<DatabaseUrl, {
   readonly url: Redacted.Redacted
 }>()("@card-rewards/admin/test/DatabaseUrl") {}
 
-/** A connection of the services to the same database. */
+/** Connections to the test's database. */
 export const connection = Layer.unwrap(Effect.map(DatabaseUrl, ({ url }) =>
   Database.layer({ url, poolSize: 4, applicationName: "admin test" })))
 

@@ -107,10 +107,10 @@ layer(TestService.layer(), options)("card-rewards", (it) => {
 
   it.effect.skipIf(!existsSync("/dev/full"))("listen ends with 1 and a line where its output cannot be written", () =>
     Effect.gen(function*() {
-      const env = { ...(yield* environment), PATH: process.env["PATH"] ?? "" }
+      const options = { env: { ...(yield* environment), PATH: process.env["PATH"] ?? "" }, timeout: 100_000 }
       const listening = `"$0" "$1" listen --forward-to http://127.0.0.1:9/hooks > /dev/full`
       const { status, stderr } = yield* Effect.callback<{ status: unknown; stderr: string }>((resume) => {
-        execFile("sh", ["-c", listening, process.execPath, program], { env }, (error, _stdout, stderr) =>
+        execFile("sh", ["-c", listening, process.execPath, program], options, (error, _stdout, stderr) =>
           resume(Effect.succeed({ status: error?.code, stderr })))
       })
       assert.strictEqual(status, 1)

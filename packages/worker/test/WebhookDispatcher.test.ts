@@ -209,6 +209,9 @@ it.live("after 10 failures in a row one probe at a time, of the delivery due lon
     yield* endpoint("acme", `${hook.origin}/hook`)
     yield* events("acme", 40)
     hook.answer(500)
+    const held: Array<() => void> = []
+    hook.hold((respond) => held.push(respond))
+    const received = (count: number) => untilTrue(Effect.sync(() => hook.received.length === count))
     // the endpoint stays given up for so long, within which a poll has to find it
     yield* Layer.build(WebhookDispatcher.layer({ retryDelays: [3_000] }))
     const sql = yield* SqlClient.SqlClient
@@ -216,11 +219,21 @@ it.live("after 10 failures in a row one probe at a time, of the delivery due lon
       sql<{ failures: number; worker: string | null }>`SELECT failures, worker FROM webhook_endpoints`,
       ([row]) => row
     )
-    // at most 16 were in flight when it opened, after nine failures that each made room for another; it is given up
-    // until its probe
-    yield* untilTrue(Effect.map(breaker, (row) => row?.failures === 10 && row.worker === null))
-    const before = hook.received.length
-    assert.isAtMost(before, 16 + 9)
+    // 16 are in flight, and each of nine failures makes room for another one
+    for (let failures = 0; failures < 9; failures++) {
+      yield* received(16 + failures)
+      held[failures]?.()
+    }
+    const before = 16 + 9
+    yield* received(before)
+    // the tenth does not
+    held[9]?.()
+    yield* untilTrue(Effect.map(breaker, (row) => row?.failures === 10))
+    assert.strictEqual(hook.received.length, before)
+    hook.hold(undefined)
+    for (const respond of held.slice(10)) respond()
+    // it is given up until its probe
+    yield* untilTrue(Effect.map(breaker, (row) => row?.worker === null))
     yield* untilTrue(Effect.sync(() => hook.received.length >= before + 2))
     const probes = hook.received.slice(before, before + 2).map(({ body }) => Number(/\d+/.exec(body)?.[0]))
     assert.deepStrictEqual(probes, [before + 1, before + 2])
