@@ -50,6 +50,25 @@ describe("attempts", () => {
       assert.deepStrictEqual([state.sent, state.recorded()], [2, 2])
     }))
 
+  it.effect("are not given up for a refusal that comes again after a record was stored", () =>
+    Effect.gen(function*() {
+      const { state, wakeUp } = yield* dispatcher(2)
+      state.events = 0
+      yield* pass(1)
+      for (const round of [1, 2, 3]) {
+        let isRefused = false
+        state.database = (ids) => {
+          const refuses = ids.includes("i1") && !isRefused
+          isRefused ||= refuses && ids.length === 1
+          return refuses ? Effect.die("fault") : Effect.void
+        }
+        state.events = round
+        wakeUp.note(["i0", "i1"])
+        yield* pass(1)
+        assert.deepStrictEqual([state.sent, state.recorded()], [2 * round, 2 * round])
+      }
+    }))
+
   it.effect("do not hold up a stop, nor does a read or a release, where the database does not answer", () =>
     Effect.gen(function*() {
       const { state, stop } = yield* dispatcher(2)

@@ -18,7 +18,7 @@ interface Unrecorded {
 export const step = (context: DispatcherContext) => {
   const { clock, consumers, deliveries, sender } = context
   let atOnce = maxEndpoints
-  /** Endpoints whose record was refused while others were stored; the next time they are left to their lease's end. */
+  /** Endpoints whose last record was refused beside stored ones; the next time they are left to their lease's end. */
   const suspects = new WeakSet<Consumer>()
   const recordable = () => [...consumers].flatMap(({ consumer }) => consumer.canRecord ? [consumer] : [])
 
@@ -33,7 +33,10 @@ export const step = (context: DispatcherContext) => {
       Effect.tapError(() => Effect.sync(() => atOnce = Math.max(1, batch.length >> 1)))
     )
     atOnce = Math.min(maxEndpoints, Math.ceil(1.25 * atOnce))
-    for (const consumer of stored) consumer.recorded(clock.currentTimeMillisUnsafe())
+    for (const consumer of stored) {
+      suspects.delete(consumer)
+      consumer.recorded(clock.currentTimeMillisUnsafe())
+    }
     // where nothing can be recorded, the fault is hardly that of a record: all are tried again
     const dropped = stored.length === 0 ? [] : refused.filter((consumer) => suspects.has(consumer))
     if (stored.length > 0) for (const consumer of refused) suspects.add(consumer)
