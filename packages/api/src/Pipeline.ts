@@ -54,7 +54,7 @@ const make = Effect.gen(function*() {
   const limits = yield* RateLimit
   const bodies = yield* RequestBodies
   const concurrency = yield* ConcurrencyLimit
-  const slots = new HandlerSlots({ all: Infinity, ofOne: maxOfOne })
+  const slots = yield* HandlerSlots.make({ all: Infinity, ofOne: maxOfOne })
   const large = new LargeAnswers()
   const outages = new OutageLog()
 

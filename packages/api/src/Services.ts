@@ -101,7 +101,7 @@ export const make = Effect.fnUntraced(function*(database: Database.DatabaseConfi
   )
   const collected: Services = {
     cell: options.cell,
-    lockingSlots: new HandlerSlots({ all: Database.sharesOf(database.poolSize).locking, ofOne: 1 }),
+    lockingSlots: yield* HandlerSlots.make({ all: Database.sharesOf(database.poolSize).locking, ofOne: 1 }),
     ...(yield* Effect.provideContext(Effect.all(all), services))
   }
   return collected

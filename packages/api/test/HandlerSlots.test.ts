@@ -10,11 +10,11 @@ const [flood, other] = [IntegratorId.make("flood"), IntegratorId.make("other")]
 const maxOfOne = 4
 const limits = { all: 8, ofOne: maxOfOne }
 
-const fork = <A>(effect: Effect.Effect<A>) => Effect.forkChild(effect, { startImmediately: true })
+const fork = <A, E>(effect: Effect.Effect<A, E>) => Effect.forkChild(effect, { startImmediately: true })
 
 it.effect("one integrator's handlers run a few at a time, in order, and another one's at once", () =>
   Effect.gen(function*() {
-    const slots = new HandlerSlots(limits)
+    const slots = yield* HandlerSlots.make(limits)
     const started: Array<number> = []
     const ends = yield* Effect.forEach(Array.from({ length: 3 * maxOfOne }), () => Deferred.make<void>())
     const fibers = yield* Effect.forEach(ends, (end, index) =>
@@ -31,7 +31,7 @@ it.effect("one integrator's handlers run a few at a time, in order, and another 
 
 it.effect("integrators take turns where the handlers of all are as many as may run", () =>
   Effect.gen(function*() {
-    const slots = new HandlerSlots({ all: 3, ofOne: 2 })
+    const slots = yield* HandlerSlots.make({ all: 3, ofOne: 2 })
     const started: Array<string> = []
     const ends: Array<Deferred.Deferred<void>> = []
     const start = Effect.fnUntraced(function*(name: string, count: number) {
@@ -57,7 +57,7 @@ it.effect("integrators take turns where the handlers of all are as many as may r
 it.effect("a request that is interrupted while it waits, or when its turn comes, keeps no slot", () =>
   Effect.gen(function*() {
     for (const [limits, waiter] of [[{ all: 8, ofOne: 4 }, flood], [{ all: 4, ofOne: 4 }, other]] as const) {
-      const slots = new HandlerSlots(limits)
+      const slots = yield* HandlerSlots.make(limits)
       const runAll = (handler: Effect.Effect<void>) =>
         Effect.forEach(Array.from({ length: maxOfOne }), () => fork(slots.run(flood, handler)))
       for (let yields = -1; yields < 6; yields++) {
@@ -82,7 +82,7 @@ it.effect("a request that is interrupted while it waits, or when its turn comes,
 
 it.effect("the time for which a request waits counts towards its deadline at the database", () =>
   Effect.gen(function*() {
-    const slots = new HandlerSlots(limits)
+    const slots = yield* HandlerSlots.make(limits)
     const end = yield* Deferred.make<void>()
     yield* Effect.forEach(Array.from({ length: maxOfOne }), () => fork(slots.run(flood, Deferred.await(end))))
     const waiting = yield* Effect.forkChild(
@@ -94,9 +94,29 @@ it.effect("the time for which a request waits counts towards its deadline at the
     assert.strictEqual((yield* Fiber.join(waiting))._tag, "Unavailable")
   }))
 
+it.effect("where none ends, all that wait are refused in time, however many of one integrator", () =>
+  Effect.gen(function*() {
+    const slots = yield* HandlerSlots.make({ all: 2, ofOne: 1 })
+    // it does not end at its deadline, as a statement that cannot be cancelled
+    const ends = yield* Deferred.make<void>()
+    const integrators = ["a", "b", "c", "d"].map((name) => IntegratorId.make(name))
+    const request = (integratorId: IntegratorId) => fork(Effect.flip(slots.run(integratorId, Deferred.await(ends))))
+    for (const one of integrators) yield* request(one)
+    yield* TestClock.adjust(1_000)
+    const later = yield* Effect.forEach(Array.from({ length: 10 }), () => request(flood))
+    yield* TestClock.adjust(Database.unavailableAfterMillis)
+    for (const one of later) assert.strictEqual(one.pollUnsafe()?._tag, "Success")
+    Deferred.doneUnsafe(ends, Effect.void)
+    yield* slots.run(flood, Effect.void)
+    const started: Array<string> = []
+    const all = integrators.map((one) => slots.run(one, Effect.sync(() => started.push(one))))
+    yield* Effect.all(all, { concurrency: "unbounded" })
+    assert.lengthOf(started, integrators.length)
+  }))
+
 it.live("handlers that end at once neither run on each other's stack nor in one turn of the event loop", () =>
   Effect.gen(function*() {
-    const slots = new HandlerSlots(limits)
+    const slots = yield* HandlerSlots.make(limits)
     const end = yield* Deferred.make<void>()
     yield* Effect.forEach(Array.from({ length: maxOfOne }), () => fork(slots.run(flood, Deferred.await(end))))
     const { stackTraceLimit } = Error

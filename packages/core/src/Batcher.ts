@@ -1,13 +1,11 @@
 import { Unavailable } from "@card-rewards/domain/Errors"
-import { Cause, Clock, Effect, Exit, Latch, Option, Result, type Scope } from "effect"
+import { Cause, Effect, Exit, Latch, Option, Result, type Scope } from "effect"
 import type { SqlError } from "effect/sql"
+import { failExpired, nowMillis } from "./Batcher/Expiry.ts"
 import { FairQueue } from "./Batcher/FairQueue.ts"
-import { type LinkedEntry, LinkedList } from "./Batcher/LinkedList.ts"
+import type { LinkedEntry } from "./Batcher/LinkedList.ts"
 import * as Database from "./Database.ts"
 import * as Tracing from "./Tracing.ts"
-
-/** The minimum interval between two checks for requests that have exceeded their deadline. */
-const minPauseMillis = 100
 
 /** The maximum numbers of requests of one statement, and of pending requests, of {@link ofReads}. */
 const maxReads = 100
@@ -66,9 +64,6 @@ interface Since {
   /** Milliseconds of the monotonic clock. */
   readonly now: number
 }
-
-/** Milliseconds of the monotonic clock. */
-const nowMillis = Effect.map(Clock.monotonicTimeNanos, (nanos) => Number(nanos / 1_000_000n))
 
 const since: Effect.Effect<Since> =
   Effect.zipWith(Tracing.traceparent, nowMillis, (traceparent, now) => ({ traceparent, now }))
@@ -232,33 +227,6 @@ const forkBatches = Effect.fnUntraced(function*<Request, A, E>(
   yield* Effect.forkScoped(Effect.forever(runBatch))
   return () => {
     if (queue.size >= startAt) enough.openUnsafe()
-  }
-})
-
-/** Forks a fiber that calls `fail` for entries past their deadline; returns the entries that it watches. */
-const failExpired = Effect.fnUntraced(function*<
-  Watched extends LinkedEntry<Watched> & { readonly deadlineMillis: number }
->(
-  fail: (entry: Watched) => void
-) {
-  const entries = new LinkedList<Watched>()
-  const someAdded = yield* Latch.make()
-  const check = Effect.gen(function*() {
-    yield* someAdded.await
-    const oldest = entries.first
-    if (oldest === undefined) return someAdded.closeUnsafe()
-    yield* Effect.sleep(Math.max(minPauseMillis, oldest.deadlineMillis - (yield* nowMillis)))
-    const now = yield* nowMillis
-    // one that fails takes others of its list along
-    for (let next = entries.first; next !== undefined && next.deadlineMillis <= now; next = entries.first) fail(next)
-  })
-  yield* Effect.forkScoped(Effect.forever(check))
-  return {
-    add: (entry: Watched): void => {
-      entries.add(entry)
-      someAdded.openUnsafe()
-    },
-    delete: (entry: Watched): boolean => entries.delete(entry)
   }
 })
 

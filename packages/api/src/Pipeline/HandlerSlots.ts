@@ -1,8 +1,11 @@
+import { failExpired } from "@card-rewards/core/Batcher/Expiry"
 import { KeyedStates } from "@card-rewards/core/Batcher/KeyedStates"
 import { type LinkedEntry, LinkedList, unlisted } from "@card-rewards/core/Batcher/LinkedList"
-import { deadlineStart, WaitingSince } from "@card-rewards/core/Database"
+import { deadlineStart, unavailableAfterMillis, WaitingSince } from "@card-rewards/core/Database"
+import type { Unavailable } from "@card-rewards/domain/Errors"
 import type { IntegratorId } from "@card-rewards/domain/Ids"
-import { Effect } from "effect"
+import { Effect, type Scope } from "effect"
+import * as Refusals from "./Refusals.ts"
 
 /** The maximum numbers of handlers that run at the same time, of all integrators and of one. */
 export interface SlotLimits {
@@ -16,6 +19,19 @@ interface Waiting extends LinkedEntry<Waiting> {
   readonly admit: () => void
 }
 
+/** A request that is refused where it still waits for a slot then. */
+interface Expiring extends LinkedEntry<Expiring> {
+  /** Milliseconds of the monotonic clock. */
+  readonly deadlineMillis: number
+  readonly refuse: () => void
+}
+
+/** The requests that wait, in the order of their deadlines. */
+interface Deadlines {
+  readonly add: (entry: Expiring) => void
+  readonly delete: (entry: Expiring) => boolean
+}
+
 /** What one integrator has at the moment. It is listed while requests of it wait for a slot of all integrators'. */
 interface Own extends LinkedEntry<Own> {
   running: number
@@ -27,8 +43,8 @@ interface Own extends LinkedEntry<Own> {
  * handler has a database connection for as long as its statements take, or wait for a lock, and its result takes
  * processor time: without a limit, pages of 1 MiB that one integrator reads on many connections would hold up the
  * requests of all others by hundreds of milliseconds, and changes of a few locked vaults would hold all connections.
- * Requests that are joined into batches need no slot. How many wait is bounded by the limit on requests in flight; the
- * time for which one waits counts towards its deadline at the database.
+ * Requests that are joined into batches need no slot. How many wait is bounded by the limit on requests in flight. One
+ * waits no longer than its deadline at the database, towards which that time counts.
  */
 export class HandlerSlots {
   private readonly owners = new KeyedStates(
@@ -39,13 +55,18 @@ export class HandlerSlots {
   private readonly ready = new LinkedList<Own>()
   private running = 0
   private readonly limits: SlotLimits
+  private readonly deadlines: Deadlines
 
-  constructor(limits: SlotLimits) {
+  private constructor(limits: SlotLimits, deadlines: Deadlines) {
     this.limits = limits
+    this.deadlines = deadlines
   }
 
+  static readonly make = (limits: SlotLimits): Effect.Effect<HandlerSlots, never, Scope.Scope> =>
+    Effect.map(failExpired<Expiring>(({ refuse }) => refuse()), (deadlines) => new HandlerSlots(limits, deadlines))
+
   /** Runs a handler as soon as its integrator has a slot for it. */
-  run<A, E, R>(integratorId: IntegratorId, handler: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> {
+  run<A, E, R>(integratorId: IntegratorId, handler: Effect.Effect<A, E, R>): Effect.Effect<A, E | Unavailable, R> {
     return Effect.uninterruptibleMask((restore) => {
       const own = this.owners.of(integratorId)
       const handling = Effect.ensuring(restore(handler), this.giveBack(own))
@@ -54,23 +75,44 @@ export class HandlerSlots {
         return handling
       }
       return Effect.flatMap(deadlineStart, (since) =>
-        Effect.andThen(restore(this.wait(own)), Effect.provideService(handling, WaitingSince, since)))
+        Effect.andThen(restore(this.wait(own, since)), Effect.provideService(handling, WaitingSince, since)))
     })
   }
 
   /** Waits for a slot, which is counted when it is given. */
-  private wait(own: Own): Effect.Effect<void> {
+  private wait(own: Own, since: bigint): Effect.Effect<void, Unavailable> {
     return Effect.suspend(() => {
       let waiting: Waiting | undefined
-      return Effect.callback<void>((resume) => {
-        // not at once: the next handler would run on the stack of the one that admits it, and so on
-        waiting = { ...unlisted, admit: () => resume(Effect.yieldNow) }
+      let expiring: Expiring | undefined
+      const leave = (): boolean => {
+        if (expiring !== undefined) this.deadlines.delete(expiring)
+        return waiting !== undefined && own.waiting.delete(waiting)
+      }
+      return Effect.callback<void, Unavailable>((resume) => {
+        waiting = {
+          ...unlisted,
+          admit: () => {
+            leave()
+            // not at once: the next handler would run on the stack of the one that admits it, and so on
+            resume(Effect.yieldNow)
+          }
+        }
+        expiring = {
+          ...unlisted,
+          deadlineMillis: Number(since / 1_000_000n) + unavailableAfterMillis,
+          refuse: () => {
+            leave()
+            this.list(own)
+            resume(Refusals.busy)
+          }
+        }
         own.waiting.add(waiting)
+        this.deadlines.add(expiring)
         this.list(own)
       }).pipe(
         Effect.onInterrupt(() => {
           // no longer listed: it had its slot, and was interrupted before it went on
-          if (waiting !== undefined && !own.waiting.delete(waiting)) return this.giveBack(own)
+          if (waiting !== undefined && !leave()) return this.giveBack(own)
           this.list(own)
           return Effect.void
         })
@@ -87,11 +129,10 @@ export class HandlerSlots {
       const waiting = next?.waiting.first
       if (next === undefined || waiting === undefined) return
       this.take(next)
-      next.waiting.delete(waiting)
+      waiting.admit()
       // it comes after the others
       this.ready.delete(next)
       this.list(next)
-      waiting.admit()
     })
   }
 
