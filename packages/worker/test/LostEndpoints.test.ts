@@ -10,6 +10,7 @@ import { CellShares } from "@card-rewards/worker/WebhookDispatcher/CellShares"
 import { assert, it } from "@effect/vitest"
 import { Clock, Effect, Latch } from "effect"
 import { TestClock } from "effect/testing"
+import { away, dispatcher, eventsEach, pass } from "./FakeDeliveries.ts"
 import { readConsumer } from "./ReadConsumer.ts"
 
 /** A receiver that never answers. */
@@ -80,4 +81,18 @@ it.effect("an endpoint that a worker leases again itself has no attempt of its e
     yield* Leases.lease(cell)
     assert.isEmpty(earlier?.sendings)
     assert.strictEqual(cell.consumers.get(integratorId)?.consumer.lease.token, 2n)
+  }))
+
+it.effect("endpoints that could not be given up are served again as soon as the database is back", () =>
+  Effect.gen(function*() {
+    const { state } = yield* dispatcher(3)
+    yield* pass(1)
+    assert.strictEqual(state.recorded(), 3 * eventsEach)
+    // longer than leases without anything to send are kept
+    state.database = () => Effect.fail(away)
+    yield* pass(8)
+    state.database = () => Effect.void
+    state.events = eventsEach + 1
+    yield* pass(4)
+    assert.strictEqual(state.recorded(), 3 * (eventsEach + 1))
   }))

@@ -92,7 +92,7 @@ const extend = Effect.fnUntraced(function*(context: DispatcherContext, leases: R
 
 /**
  * Gives up some leases of endpoints with nothing to do, or of any with nothing in flight; keeps those that are locked.
- * Where that fails, they end by themselves. Returns whether any was given up.
+ * Where that fails, the next step renews those that are still held. Returns whether any was given up.
  */
 export const release = Effect.fnUntraced(function*(
   { clock, consumers, deliveries, sender }: DispatcherContext,
@@ -107,7 +107,13 @@ export const release = Effect.fnUntraced(function*(
   if (released.length === 0) return false
   // their part of the process's limits is free for other cells
   sender.schedule()
-  const busy = yield* deliveries.release(released.map(({ lease }) => lease), now)
+  const busy = yield* deliveries.release(released.map(({ lease }) => lease), now).pipe(
+    Effect.onError(() =>
+      Effect.sync(() => {
+        for (const { held } of released) consumers.add({ ...held, startUntilNanos: 0n, endsNanos: 0n })
+      })
+    )
+  )
   for (const { held, lease } of released) if (busy.has(lease.integratorId)) consumers.add(held)
   return busy.size < released.length
 })
