@@ -134,7 +134,7 @@ interface Traits {
   readonly isBatch: boolean
   /** Whether core joins its requests into batches, so that they need no handler slots. */
   readonly isJoined: boolean
-  /** Whether it may wait for locks, also for those of the integrator's other requests. */
+  /** Whether it may hold a connection for long, such as while it waits for locks of the integrator's other requests. */
   readonly mayLock: boolean
 }
 
@@ -143,6 +143,8 @@ const different: Readonly<Record<string, Partial<Traits>>> = {
   "POST /v1/spend-events": { rateClass: "ingest", isJoined: true },
   "POST /v1/spend-events/batch": { rateClass: "ingest", isBatch: true, isJoined: true, maxBodyBytes: maxBatchBytes },
   "GET /v1/users/:userId/balance": { isJoined: true },
+  // it reads all refunds of a purchase, of which there may be any number
+  "GET /v1/users/:userId/rewards/:rewardId/explanation": { mayLock: true },
   // it may end the vault's day
   "GET /v1/statements/:asset": { mayLock: true },
   // these write nothing

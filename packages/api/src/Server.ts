@@ -1,4 +1,5 @@
 import { StartRefused } from "@card-rewards/core/Settings"
+import { maxSimulationMillis, maxSimulationWaitMillis } from "@card-rewards/domain/Simulation"
 import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
 import { Effect, Layer, Scope } from "effect"
 import { HttpServer } from "effect/http"
@@ -14,8 +15,11 @@ const requestTimeoutMillis = 30_000
 /** How often that is checked. */
 const requestCheckMillis = 5_000
 
-/** How long a connection may be silent, also one of a client that reads no answer; the longest request takes 60 s. */
-const silentMillis = 90_000
+/**
+ * How long a connection may be silent, also one of a client that reads no answer. A simulation takes longest: it waits
+ * for a slot, for those of others, and then has its own time.
+ */
+const silentMillis = maxSimulationWaitMillis + maxSimulationMillis + 20_000
 
 /** Connections that are open, at most; one integrator has a quarter. */
 const maxConnections = 10_000

@@ -66,7 +66,7 @@ const all = {
 export type Services = { readonly [Name in keyof typeof all]: (typeof all)[Name]["Service"] } & {
   /** The cell's name where there are several. */
   readonly cell: string | undefined
-  /** The slots of requests that may wait for a lock with one of the cell's connections. */
+  /** The slots of requests that may hold one of the cell's connections for long, such as while they wait for a lock. */
   readonly lockingSlots: HandlerSlots
 }
 

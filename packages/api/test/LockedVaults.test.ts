@@ -69,4 +69,22 @@ layer(TestApi.withProcessing(), { excludeTestServices: true })("integrators with
       const answers = yield* Fiber.joinAll(fibers)
       assert.deepStrictEqual(answers.map(({ status }) => status), [200, 200, 200, 200])
     }))
+
+  it.effect("have explanations, which may read many refunds, computed over one connection", () =>
+    Effect.gen(function*() {
+      const sql = yield* SqlClient.SqlClient
+      const { integratorId, send } = yield* withDueReward("explained")
+      const path = `/v1/users/u/rewards/rw:${integratorId}:u:clearing:t1:p/explanation`
+      assert.strictEqual((yield* send("GET", path)).status, 200)
+      const fibers = yield* sql.withTransaction(Effect.gen(function*() {
+        // where recoveries are read
+        yield* sql`LOCK TABLE journal IN ACCESS EXCLUSIVE MODE`
+        const fibers = yield* Effect.forEach([1, 2, 3], () => Effect.forkChild(send("GET", path)))
+        yield* until("sessions that wait", waiting, (sessions) => sessions.length >= 1)
+        assert.strictEqual((yield* send("GET", "/v1/users/u/rewards")).status, 200)
+        assert.lengthOf(yield* waiting, 1)
+        return fibers
+      }))
+      assert.deepStrictEqual((yield* Fiber.joinAll(fibers)).map(({ status }) => status), [200, 200, 200])
+    }))
 })

@@ -53,14 +53,17 @@ const history: Grants = {
   expected_balances: "SELECT"
 }
 
-/** The rights of each role, by table. To lock a row, a role needs `UPDATE` on at least one of its columns. */
+/**
+ * The rights of each role, by table. To lock a row, a role needs `UPDATE` on at least one of its columns. One that is
+ * removed is taken back by the next migration, while processes of the version before it still run.
+ */
 export const grants: Readonly<Record<Role, ReadonlyArray<Grants>>> = {
   api: [ledger, keys, history, {
     vault_operations: "INSERT",
     vault_balances: "UPDATE (low_funds)",
     integrators: "UPDATE (clock_offset_millis, clock_moved_to, programs_revision)",
     lanes: "UPDATE (position)",
-    users: "INSERT, UPDATE (tier, country, segment, referred_by, updated_at)",
+    users: "INSERT, UPDATE (tier, country, segment, updated_at)",
     user_attributes: "INSERT",
     programs: "INSERT",
     program_versions: "INSERT",
@@ -108,9 +111,11 @@ export const grants: Readonly<Record<Role, ReadonlyArray<Grants>>> = {
   }]
 }
 
+const tables = [...new Set(["effect_sql_migrations", ...Object.values(grants).flat().flatMap(Object.keys)])]
+
 /**
- * Creates the roles and grants them their rights, as the schema's owner, after the migrations. Idempotent. Where the
- * owner may not create roles there are none: processes then work with the rights of their login.
+ * Creates the roles and grants them their rights, and no others, as the schema's owner, after the migrations.
+ * Idempotent. Where the owner may not create roles there are none: processes then work with the rights of their login.
  */
 export const grant: Effect.Effect<void, SqlError.SqlError, SqlClient.SqlClient> = Effect.gen(function*() {
   const sql = yield* SqlClient.SqlClient
@@ -122,6 +127,8 @@ export const grant: Effect.Effect<void, SqlError.SqlError, SqlClient.SqlClient> 
     if (!(yield* exists(name))) continue
     if (onCitus) yield* sql.unsafe(`ALTER ROLE ${name} LOGIN`)
     yield* sql.unsafe(useSchema(name))
+    // what an earlier version has granted
+    yield* sql.unsafe(`REVOKE ALL ON ${tables.join(", ")} FROM ${name}`)
     yield* sql.unsafe(`GRANT SELECT ON effect_sql_migrations TO ${name}`)
     if (role === "api") yield* sql.unsafe(`GRANT USAGE ON SEQUENCE arrivals TO ${name}`)
     for (const call of role === "worker" ? ["create_attempts_partitions()", "keep_delivery_attempts(interval)"] : []) {

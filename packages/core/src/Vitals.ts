@@ -91,7 +91,10 @@ export const read: Effect.Effect<Vitals, Unavailable, SqlClient.SqlClient> = Eff
       WHERE state = 'open' AND reward IS NOT NULL AND ${isOwn} LIMIT ${value.int4(maxRetries)}) r
       WHERE next_attempt_at IS NULL)
       AS retries,
-    (SELECT coalesce(max(greatest(age(backend_xmin), age(backend_xid))), 0)::int4 FROM pg_stat_activity) AS xmin_age`
+    -- also of replicas, and of transactions that are prepared
+    (SELECT coalesce(max(age(oldest)), 0)::int4 FROM (SELECT unnest(ARRAY[backend_xmin, backend_xid])
+      FROM pg_stat_activity UNION ALL SELECT xmin FROM pg_replication_slots
+      UNION ALL SELECT transaction FROM pg_prepared_xacts) AS held (oldest)) AS xmin_age`
   const [stored] = yield* sql<{ since: number | null }>`
     SELECT min(head.stored_at) AS since FROM (${sql.literal(laneHeads(maxScanned))}) head`
   const consumers = yield* readConsumers(now)

@@ -112,6 +112,7 @@ layer(liveLayer, { excludeTestServices: true })("roles with few privileges", (it
         ["admin", "DELETE FROM quarantine"],
         ["worker", "UPDATE rewards SET earned = 1"],
         ["api", "UPDATE integrators SET suspended_at = NULL"],
+        ["api", "UPDATE users SET referred_by = NULL"],
         ["api", "INSERT INTO integrators (integrator_id) VALUES ('x')"],
         ["api", "UPDATE spend_events SET cents = 1"],
         ["api", "DELETE FROM spend_events"],
@@ -135,6 +136,21 @@ layer(liveLayer, { excludeTestServices: true })("roles with few privileges", (it
         assert.isTrue(Exit.isFailure(exit), `${role}: ${statement}`)
         assert.match(String(exit), /permission denied|must be owner/i, `${role}: ${statement}`)
       }
+    }))
+
+  it.effect("a migration takes back what a role was granted beside its own rights", () =>
+    Effect.gen(function*() {
+      const url = yield* makeMigrated(Database.migrate)
+      yield* Effect.flatMap(SqlClient.SqlClient, (sql) =>
+        Effect.andThen(
+          sql`GRANT DELETE ON journal TO card_rewards_api`,
+          sql`GRANT UPDATE (referred_by) ON users TO card_rewards_api`
+        )).pipe(Effect.provide(over({ url })))
+      yield* Database.migrate(url)
+      for (const statement of ["DELETE FROM journal", "UPDATE users SET referred_by = NULL"]) {
+        assert.include(String(yield* attempt(url, "api", statement)), "permission denied", statement)
+      }
+      assert.isTrue(Exit.isSuccess(yield* attempt(url, "api", "SELECT FROM effect_sql_migrations")))
     }))
 
   it.effect("a login that is a member of a role uses it; another login keeps its own privileges", () =>

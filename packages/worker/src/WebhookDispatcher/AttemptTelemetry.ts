@@ -2,6 +2,7 @@ import * as Metrics from "@card-rewards/core/Metrics"
 import * as Tracing from "@card-rewards/core/Tracing"
 import { type AttemptResult, isSuccess } from "@card-rewards/domain/Delivery"
 import { Effect } from "effect"
+import { STATUS_CODES } from "node:http"
 import type { Sending } from "./Consumer.ts"
 
 const duration = Metrics.durations(
@@ -37,4 +38,8 @@ export const observe: Effect.Effect<Observe> = Effect.withFiber((fiber) => {
 const outcomeOf = (result: AttemptResult): Readonly<Record<string, string>> =>
   isSuccess(result)
     ? { outcome: "delivered" }
-    : { outcome: "failed", "error.type": "status" in result ? `${result.status}` : result.error }
+    : { outcome: "failed", "error.type": "status" in result ? statusType(result.status) : result.error }
+
+/** A receiver chooses the status: each that HTTP does not know would be a series of its own. */
+const statusType = (status: number): string =>
+  status in STATUS_CODES ? `${status}` : `${Math.trunc(status / 100)}xx`
