@@ -74,6 +74,14 @@ layer(TestApi.layer(), { excludeTestServices: true })("the endpoints", (it) => {
       assert.strictEqual(bad.body["part"], "query")
     }))
 
+  it.effect("a bad cursor is refused before an endpoint is looked for", () =>
+    Effect.gen(function*() {
+      const api = yield* TestApi
+      const deliveries = "/v1/webhook-endpoints/nowhere/deliveries"
+      assert.strictEqual((yield* api.send("GET", deliveries)).status, 404)
+      assert.strictEqual((yield* api.send("GET", `${deliveries}?cursor=nonsense`)).status, 400)
+    }))
+
   it.effect("a spend event is accepted, recognised and refused as declared", () =>
     Effect.gen(function*() {
       const api = yield* TestApi

@@ -64,10 +64,7 @@ export class DeliveryLog extends Context.Service<DeliveryLog, {
       const sql = yield* SqlClient.SqlClient
       const run = Effect.provideService(SqlClient.SqlClient, sql)
       return DeliveryLog.of({
-        list: Effect.fn("DeliveryLog.list")((integratorId, id, query) =>
-          withinRequestDeadline(Effect.flatMap(findEndpoint(integratorId, id), ({ generation }) =>
-            list(integratorId, generation, query))).pipe(run)
-        ),
+        list: Effect.fn("DeliveryLog.list")(list, withinRequestDeadline, run),
         redeliver: Effect.fn("DeliveryLog.redeliver")((integratorId, id, event) =>
           transaction(Effect.flatMap(lockEndpoint(integratorId, id), (endpoint) =>
             redeliver(endpoint, event))).pipe(run)

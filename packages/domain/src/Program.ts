@@ -50,7 +50,10 @@ export const Eligibility = Schema.Struct({
   segments: Schema.optionalKey(Schema.Array(name))
 })
 
-const isNotNull = Schema.makeFilter<Schema.Json>((value) => value !== null, { expected: "a value other than null" })
+const isNotNull = Schema.makeFilter<Schema.Json>((value) => value !== null, {
+  expected: "a value other than null",
+  toJsonSchema: () => ({ not: { type: "null" } })
+})
 
 /**
  * The definition of a program version (contract, section 2.6; decisions, section 4). Rates are basis points, a
@@ -75,15 +78,20 @@ export const ProgramDefinition = Schema.Struct({
   identifier: "ProgramDefinition",
   expected: "an object",
   description: "A program version. Rates are basis points (100 is 1%), a multiplier of 10000 is 1×, caps are " +
-    "smallest units. At most 200 categories, category rates, category caps, campaigns and segments; 50 tiers with " +
-    "200 category rates each; 200 categories of a campaign; 10000 MCCs in all categories, and in the exclusions; 300 " +
-    "countries. MCCs, countries and segments are unique in their list."
+    "smallest units. Rates are from 0 to 10000, multipliers from 0 to 100000, `holdingPeriodDays` from 0 to 365. " +
+    "`merchantRates`, `exclusions.merchants` and `referralBonus` are empty for now. At most 200 categories, category " +
+    "rates, category caps, campaigns and segments; 50 tiers with 200 category rates each; 200 categories of a " +
+    "campaign; 10000 MCCs in all categories, and in the exclusions; 300 countries. MCCs, countries and segments are " +
+    "unique in their list."
 })
 export type ProgramDefinition = typeof ProgramDefinition.Type
 
+/** The greatest number of a version. */
+export const maxVersionNumber = 2_147_483_647
+
 /** The number of a version, chosen by the integrator. Gaps are allowed. */
 export const VersionNumber = Schema.Int.check(
-  Schema.isBetween({ minimum: 1, maximum: 2_147_483_647 }, { expected: "an integer from 1 to 2147483647" })
+  Schema.isBetween({ minimum: 1, maximum: maxVersionNumber }, { expected: `an integer from 1 to ${maxVersionNumber}` })
 )
 
 /** Response of a publication. */

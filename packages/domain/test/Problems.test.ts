@@ -125,11 +125,15 @@ describe("a list of a definition", () => {
     const tiers = times(50, (index) => ({ ...tier(index), categoryRates }))
     const found = problemsOf({ ...exclusions(501), tiers, merchantRates: [{}], holdingPeriodDays: -1 })
     const more = "definition: has more problems like the 500 above"
-    assert.strictEqual(found.filter((problem) => problem === more).length, 2)
+    // rates, categories and duplicates of the tiers, and MCCs
+    assert.strictEqual(found.filter((problem) => problem === more).length, 4)
     assert.strictEqual(found[0], "holdingPeriodDays: must be from 0 to 365")
     assert.strictEqual(found.at(-2), more)
     assert.strictEqual(found.at(-1), "merchantRates: must be empty for now")
-    assert.lengthOf(found, 1 + 501 + 501 + 1)
+    assert.lengthOf(found, 1 + 3 * 501 + 501 + 1)
+    for (const reason of ["must be from 0 to 10000", "names no category of this version", "is there more than once"]) {
+      assert.lengthOf(found.filter((problem) => problem.startsWith("tiers[") && problem.endsWith(reason)), 500, reason)
+    }
   })
 
   it("has no unknown key in any of its objects", () => {

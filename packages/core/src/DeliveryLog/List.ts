@@ -1,6 +1,6 @@
 import { type Delivery, type DeliveryPage, DeliveryState } from "@card-rewards/domain/Delivery"
 import type { WebhookEventKind } from "@card-rewards/domain/Event"
-import type { IntegratorId } from "@card-rewards/domain/Ids"
+import type { EndpointId, IntegratorId } from "@card-rewards/domain/Ids"
 import { invalidCursor, type Page } from "@card-rewards/domain/Pagination"
 import { latestMillis, printTimestamp } from "@card-rewards/domain/Time"
 import { Clock, Effect } from "effect"
@@ -8,6 +8,7 @@ import { SqlClient, type Statement } from "effect/sql"
 import { columns, maxInt8, value } from "../Database.ts"
 import { perRow, retriesOfEndpoint } from "../Database/PlannerHints.ts"
 import { isOpenOfReward } from "../Deliveries/Order.ts"
+import { findEndpoint } from "./Endpoint.ts"
 
 /** Which deliveries to list; without a state, all. */
 export interface DeliveryQuery extends Page {
@@ -31,8 +32,9 @@ interface Row {
  * A page of an endpoint's deliveries, newest first: the first deliveries of events, in order of the events, merged with
  * the repeated ones, in order of the requests for them.
  */
-export const list = Effect.fnUntraced(function*(integratorId: IntegratorId, generation: number, query: DeliveryQuery) {
+export const list = Effect.fnUntraced(function*(integratorId: IntegratorId, id: EndpointId, query: DeliveryQuery) {
   const before = query.cursor === undefined ? latest : yield* readCursor(query.cursor)
+  const { generation } = yield* findEndpoint(integratorId, id)
   const first = yield* selectFirst(integratorId, generation, query, before)
   const repeated = yield* selectRepeated(integratorId, generation, query, before)
   const found = merge(first.rows, repeated)

@@ -86,7 +86,7 @@ export function* definitionProblems(definition: ProgramDefinition): Problems {
   yield* between("holdingPeriodDays", definition.holdingPeriodDays, 365)
   yield* firstOf(unique((index) => `categories[${index}].id`, ids))
   yield* firstOf(mccProblems(definition))
-  yield* rateProblems("categoryRates", definition.categoryRates, categoryIds)
+  yield* rateProblems([{ path: "categoryRates", entries: definition.categoryRates }], categoryIds)
   yield* tierProblems(definition, categoryIds)
   yield* campaignProblems(definition, categoryIds)
   yield* firstOf(unique((index) => `caps.categories[${index}].categoryId`, capped))
@@ -159,15 +159,22 @@ function* mccProblems({ categories }: ProgramDefinition): Problems {
   }
 }
 
-function* rateProblems(
-  path: string,
-  entries: ReadonlyArray<typeof CategoryRate.Type>,
-  categoryIds: ReadonlySet<string>
-): Problems {
-  const ids = entries.map((entry) => entry.categoryId)
-  yield* firstOf(rangeProblems((index) => `${path}[${index}].rate`, entries.map((entry) => entry.rate), maxRate))
-  yield* firstOf(unknown((index) => `${path}[${index}].categoryId`, ids, categoryIds))
-  yield* firstOf(unique((index) => `${path}[${index}].categoryId`, ids))
+/** Rates of categories, and where they are. */
+interface RateList {
+  readonly path: string
+  readonly entries: ReadonlyArray<typeof CategoryRate.Type>
+}
+
+function* rateProblems(lists: ReadonlyArray<RateList>, categoryIds: ReadonlySet<string>): Problems {
+  const ofEach = function*(kind: (path: string, entries: RateList["entries"]) => Problems): Problems {
+    for (const { entries, path } of lists) yield* kind(path, entries)
+  }
+  const ids = (entries: RateList["entries"]) => entries.map((entry) => entry.categoryId)
+  yield* firstOf(ofEach((path, entries) =>
+    rangeProblems((index) => `${path}[${index}].rate`, entries.map((entry) => entry.rate), maxRate)))
+  yield* firstOf(ofEach((path, entries) =>
+    unknown((index) => `${path}[${index}].categoryId`, ids(entries), categoryIds)))
+  yield* firstOf(ofEach((path, entries) => unique((index) => `${path}[${index}].categoryId`, ids(entries))))
 }
 
 function* rangeProblems(path: (index: number) => string, values: ReadonlyArray<number>, maximum: number): Problems {
@@ -179,13 +186,9 @@ function* tierProblems({ tiers }: ProgramDefinition, categoryIds: ReadonlySet<st
   yield* firstOf(rangeProblems((index) => `tiers[${index}].multiplier`, tiers.map((tier) => tier.multiplier), 100_000))
   const rates = tiers.map((tier) => tier.baseRate ?? 0)
   yield* firstOf(rangeProblems((index) => `tiers[${index}].baseRate`, rates, maxRate))
-  yield* firstOf(tierRateProblems(tiers, categoryIds))
-}
-
-function* tierRateProblems(tiers: ReadonlyArray<typeof Tier.Type>, categoryIds: ReadonlySet<string>): Problems {
-  for (const [index, { categoryRates = [] }] of tiers.entries()) {
-    yield* rateProblems(`tiers[${index}].categoryRates`, categoryRates, categoryIds)
-  }
+  const lists = tiers.map(({ categoryRates = [] }, index) =>
+    ({ path: `tiers[${index}].categoryRates`, entries: categoryRates }))
+  yield* rateProblems(lists, categoryIds)
 }
 
 function* campaignProblems({ campaigns }: ProgramDefinition, categoryIds: ReadonlySet<string>): Problems {

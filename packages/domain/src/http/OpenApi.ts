@@ -2,7 +2,7 @@ import type { OpenApi } from "effect/http-api"
 import { schemaName } from "../Event.ts"
 import { maxJournalExport } from "../Journal.ts"
 import { codeSamples } from "./OpenApi/CodeSamples.ts"
-import { errors } from "./OpenApi/Errors.ts"
+import { bodyOf, errors } from "./OpenApi/Errors.ts"
 import { event, events } from "./OpenApi/Events.ts"
 import { operations } from "./OpenApi/Examples.ts"
 import type { Examples } from "./OpenApi/OperationExamples.ts"
@@ -147,6 +147,7 @@ const completeOperation = (operation: OpenApi.OpenAPISpecOperation) => {
     security: authenticated ? [{ [apiKeyName]: [] }] : [],
     parameters: operation.parameters.map((parameter) => ({
       ...parameter,
+      ...("maximum" in parameter.schema && { schema: { ...parameter.schema, type: "integer" } }),
       ...(parameters[`${operation.operationId} ${parameter.name}`] ?? parameters[`${parameter.in} ${parameter.name}`] ??
         parameters[parameter.name])
     })),
@@ -164,7 +165,7 @@ const completeOperation = (operation: OpenApi.OpenAPISpecOperation) => {
           }),
           ...(authenticated && { headers: rateLimit })
         }
-        : errorResponse(Number(status), response)
+        : errorResponse(Number(status), response, operation.operationId)
     ])
   }
 }
@@ -174,9 +175,9 @@ const withExamples = (content: OpenApi.OpenApiSpecContent, examples: Examples = 
 
 const textContent = (example: string) => ({ schema: { type: "string" }, examples: { text: { value: example } } })
 
-const errorResponse = (status: number, response: OpenApi.OpenApiSpecResponse) => {
+const errorResponse = (status: number, response: OpenApi.OpenApiSpecResponse, operationId: string) => {
   const tags = tagsOf(response.content ?? {})
-  const examples = Object.fromEntries(tags.map((tag) => [tag, { _tag: tag, ...errors[tag]?.body }]))
+  const examples = Object.fromEntries(tags.map((tag) => [tag, { _tag: tag, ...bodyOf(tag, operationId) }]))
   return {
     ...response,
     description: tags.map((tag) => `\`${tag}\`: ${errors[tag]?.when ?? ""}`).join(" "),
@@ -216,7 +217,7 @@ const headers = {
   }
 }
 
-const parameters: Readonly<Record<string, { readonly description: string; readonly example?: string }>> = {
+const parameters: Readonly<Record<string, { readonly description: string; readonly example?: string | number }>> = {
   from: { description: "The first day of the statement, in UTC.", example: "2030-01-01" },
   to: { description: "The last day of the statement, in UTC.", example: "2030-01-01" },
   "path kind": { description: "The kind of the spend event.", example: "clearing" },
@@ -224,16 +225,13 @@ const parameters: Readonly<Record<string, { readonly description: string; readon
   asset: { description: "The asset: `USDC` or `EURe`.", example: "USDC" },
   userId: { description: "The integrator's own id for the user, percent-encoded.", example: "user-1" },
   programId: { description: "The program's id, chosen by the integrator; without a colon.", example: "groceries-2026" },
-  version: {
-    description: "The number of the version, an integer from 1 to 2147483647; gaps are allowed.",
-    example: "1"
-  },
+  version: { description: "The number of the version; gaps are allowed.", example: 1 },
   name: { description: "The name of the key.", example: "server-2026" },
   id: { description: "The id of the webhook endpoint.", example: "main" },
-  limit: { description: "Entries of the page; 50 by default.", example: "50" },
+  limit: { description: "Entries of the page; 50 by default.", example: 50 },
   "journal.list limit": {
     description: `Entries of the page, 50 by default; of an export of lines ${maxJournalExport} by default.`,
-    example: "50"
+    example: 50
   },
   cursor: { description: "`next` of the previous page." },
   state: { description: "Only entries in this state." },

@@ -1,28 +1,21 @@
-import { Schema, SchemaTransformation } from "effect"
+import { Schema } from "effect"
 import { HttpApi, HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
 import { InvalidRequest, NotFound } from "../Errors.ts"
 import { ProgramId } from "../Ids.ts"
+import { integerUpTo } from "../Pagination.ts"
 import {
+  maxVersionNumber,
   Program,
   ProgramDefinition,
   ProgramRefused,
   ProgramSummary,
   ProgramVersionConflict,
-  ProgramVersionPublished,
-  VersionNumber
+  ProgramVersionPublished
 } from "../Program.ts"
 import { Simulation, SimulationRequest, SimulationTooLarge } from "../Simulation.ts"
 import { RequestPipeline } from "./RequestPipeline.ts"
 
-const VersionInPath = Schema.String.check(
-  Schema.isPattern(/^[1-9][0-9]{0,9}$/, {
-    expected: "an integer from 1 to 2147483647",
-    toJsonSchema: () => ({ pattern: "^[1-9][0-9]{0,9}$" })
-  })
-).pipe(Schema.decodeTo(
-  VersionNumber,
-  SchemaTransformation.transform({ decode: Number, encode: (value: number) => value.toString() })
-))
+const VersionInPath = integerUpTo(maxVersionNumber, /^[1-9][0-9]{0,9}$/)
 
 /** Reward programs and their immutable versions. */
 export class Programs extends HttpApiGroup.make("programs").add(

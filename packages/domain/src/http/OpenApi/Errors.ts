@@ -1,9 +1,29 @@
-import { later } from "./Values.ts"
+import { NotFound } from "../../Errors.ts"
+import { eventId, later, reward } from "./Values.ts"
 
 /** An error's body without its `_tag`. */
 interface Body {
   readonly message: string
   readonly [field: string]: unknown
+}
+
+/** What an operation may not find, by its id or its group. */
+const missing: Readonly<Record<string, readonly [resource: NotFound["resource"], id: string]>> = {
+  users: ["user", "user-9"],
+  "users.explanation": ["reward", reward.id],
+  "users.spendEvent": ["spend_event", "txn-1"],
+  programs: ["program", "groceries-2026"],
+  apiKeys: ["api_key", "server-2026"],
+  webhookEndpoints: ["webhook_endpoint", "main"],
+  "webhookEndpoints.redeliver": ["event", eventId],
+  "webhookEndpoints.getReplay": ["replay", "rpl_2"]
+}
+
+/** The example of an error's body for an operation, without its `_tag`. */
+export const bodyOf = (tag: string, operationId: string): Body | undefined => {
+  const [resource, id] = missing[operationId] ?? missing[operationId.split(".")[0] ?? ""] ?? []
+  if (tag !== "NotFound" || resource === undefined || id === undefined) return errors[tag]?.body
+  return { message: NotFound.of(resource, id).message, resource, id }
 }
 
 /** The cause and an example of each error, by its tag. */
@@ -23,7 +43,7 @@ export const errors: Readonly<Record<string, { readonly when: string; readonly b
   IntegratorSuspended: { when: "The integrator is suspended.", body: { message: "The integrator is suspended" } },
   NotFound: {
     when: "There is no such resource.",
-    body: { message: "There is no user with this id", resource: "user", id: "user-9" }
+    body: { message: "Nothing is sealed yet", resource: "seal", id: "latest" }
   },
   SpendEventConflict: {
     when: "The event's identity was used with different content.",

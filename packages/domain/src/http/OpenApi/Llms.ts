@@ -3,7 +3,7 @@ import type { OpenApi } from "effect/http-api"
 import { curl, shell } from "./CodeSamples.ts"
 import { errors } from "./Errors.ts"
 import { bodyAsLine } from "./Layout.ts"
-import { constantName, type ExampleRequest, requestsOf, variables, writeVariables } from "./Requests.ts"
+import { constantName, type ExampleRequest, isOwnError, requestsOf, variables, writeVariables } from "./Requests.ts"
 import { typeOf } from "./Types.ts"
 
 type Document = OpenApi.OpenAPISpec & {
@@ -18,7 +18,7 @@ export const llmsText = (document: Document): string => {
     `# ${document.info.title}`,
     `> ${document.info.summary ?? ""}. Version ${document.info.version}, ${isSandbox ? "sandbox" : "production"}.`,
     document.info.description ?? "",
-    guide(document, requests),
+    guide(document, requests, isSandbox),
     ...document.tags.map((tag) => section(document, tag, requests.filter(({ group }) => group === tag.name))),
     list("Webhooks", "The requests that the service sends to the integrator's endpoint.", webhooks(document)),
     list("Errors", "With a key every operation can respond 400, 401, 403, 429 and 503.", errorLines(document)),
@@ -31,11 +31,13 @@ export const llmsText = (document: Document): string => {
   ].filter((part) => part !== "").join("\n\n") + "\n"
 }
 
-const guide = (document: Document, requests: ReadonlyArray<ExampleRequest>): string => {
+const guide = (document: Document, requests: ReadonlyArray<ExampleRequest>, isSandbox: boolean): string => {
   const command = requests.find(({ body, operationId }) => operationId === "users.put" && body !== undefined)
   const set = Object.entries(variables).map(([name, description]) => `- \`$${constantName(name)}\`: ${description}`)
   return `**Requests.** Send JSON with \`content-type: application/json\` and the key as \`x-api-key\`. Below are the \
-paths and examples of bodies; with these variables they run in a shell:
+paths and examples of bodies; with these variables they run in a shell${
+    isSandbox ? "" : ", where their times are replaced: the service takes no event of the future"
+  }:
 
 ${set.join("\n")}
 
@@ -67,7 +69,7 @@ const firstSteps = [
     step: "Publish a program at least 5 minutes before it takes effect: `PUT /v1/programs/{programId}/versions/1`."
   },
   { path: "/v1/webhook-endpoints", step: "Create the webhook endpoint, and keep its secret." },
-  { path: "/v1/sandbox/clock", step: "Move the sandbox clock to `effectiveFrom`: `PUT /v1/sandbox/clock`." },
+  { path: "/v1/sandbox/clock", step: "Move the sandbox clock to the time of the purchase: `PUT /v1/sandbox/clock`." },
   { path: "/v1/sandbox/deposits", step: "Deposit money into the vault: `POST /v1/sandbox/deposits`." },
   { path: "/v1/spend-events", step: "Send the clearing of a purchase: `POST /v1/spend-events`." },
   {
@@ -105,7 +107,7 @@ const operationLine = (document: Document, examples: ReadonlyArray<ExampleReques
   if (operation === undefined || !("responses" in operation)) return ""
   const query = operation.parameters.filter((parameter) => parameter.in === "query")
   const bodyType = contentType(operation.requestBody?.content)
-  const own = first.responses.filter(({ status }) => [404, 409, 422].includes(status))
+  const own = first.responses.filter(isOwnError)
   return [
     `- [${operation.summary ?? operationId}](/docs#/${group}/${operationId}): \`${method} ${path}\`.`,
     first.description,

@@ -1,7 +1,14 @@
 /** The Postman collection (format 2.1) of an OpenAPI document. */
 import type { OpenApi } from "effect/http-api"
 import { bodyAsJson } from "./Layout.ts"
-import { type ExampleRequest, type ExampleResponse, requestsOf, variables, withVariables } from "./Requests.ts"
+import {
+  type ExampleRequest,
+  type ExampleResponse,
+  isOwnError,
+  requestsOf,
+  variables,
+  withVariables
+} from "./Requests.ts"
 
 /**
  * A folder for each group and a request for each example, with the responses that the document shows. It holds no key:
@@ -76,7 +83,7 @@ const requestOf = ({ body, description, isAuthenticated, method, params, path, q
 }
 
 /** Successes, and the errors of the operation itself. */
-const isShown = ({ status }: ExampleResponse): boolean => status < 400 || [404, 409, 422].includes(status)
+const isShown = (response: ExampleResponse): boolean => response.status < 400 || isOwnError(response)
 
 const responseOf = (
   id: string,
@@ -98,6 +105,7 @@ const reasons: Readonly<Record<number, string>> = {
   201: "Created",
   202: "Accepted",
   204: "No Content",
+  403: "Forbidden",
   404: "Not Found",
   409: "Conflict",
   422: "Unprocessable Entity"

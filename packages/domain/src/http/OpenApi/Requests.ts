@@ -35,6 +35,11 @@ export interface ExampleResponse {
   readonly body: unknown
 }
 
+/** Whether the response is an error of the operation itself, not one that every operation with a key can have. */
+export const isOwnError = ({ name, status }: ExampleResponse): boolean => status >= 400 && !common.has(name)
+
+const common = new Set(["InvalidRequest", "Unauthorized", "IntegratorSuspended", "RateLimited", "Unavailable"])
+
 /** The requests in the order of the document: each example of a body is one, and each operation without a body. */
 export const requestsOf = (document: Pick<OpenApi.OpenAPISpec, "paths">): ReadonlyArray<ExampleRequest> =>
   Object.entries(document.paths).flatMap(([path, item]) =>
@@ -89,7 +94,7 @@ const valuesOf = (parameters: ReadonlyArray<OpenApi.OpenAPISpecParameter>): Read
 
 /** The example of a parameter, or the first of the values that it may have. */
 const exampleOf = ({ example, schema }: OpenApi.OpenAPISpecParameter & { readonly example?: unknown }): string => {
-  if (typeof example === "string") return example
+  if (example !== undefined) return String(example)
   return "enum" in schema && Array.isArray(schema.enum) ? String(schema.enum[0]) : ""
 }
 

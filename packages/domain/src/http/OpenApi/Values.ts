@@ -66,7 +66,10 @@ export const computation = {
   multiplier: 15000,
   bonuses: [{ campaignId: "winter", bonusRate: 200 }],
   raw: "9876000",
-  caps: [{ scope: "month", perMonth: "50000000", usedBefore: "0", left: "50000000" }],
+  caps: [
+    { scope: "month", perMonth: "50000000", usedBefore: "0", left: "50000000" },
+    { scope: "category", categoryId: "groceries", perMonth: "20000000", usedBefore: "0", left: "20000000" }
+  ],
   earned: "9876000"
 }
 
