@@ -78,11 +78,7 @@ export const ProgramDefinition = Schema.Struct({
   identifier: "ProgramDefinition",
   expected: "an object",
   description: "A program version. Rates are basis points (100 is 1%), a multiplier of 10000 is 1×, caps are " +
-    "smallest units. Rates are from 0 to 10000, multipliers from 0 to 100000, `holdingPeriodDays` from 0 to 365. " +
-    "`merchantRates`, `exclusions.merchants` and `referralBonus` are empty for now. At most 200 categories, category " +
-    "rates, category caps, campaigns and segments; 50 tiers with 200 category rates each; 200 categories of a " +
-    "campaign; 10000 MCCs in all categories, and in the exclusions; 300 countries. MCCs, countries and segments are " +
-    "unique in their list."
+    "smallest units."
 })
 export type ProgramDefinition = typeof ProgramDefinition.Type
 

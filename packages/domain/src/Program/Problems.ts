@@ -31,6 +31,17 @@ const maxMccs = 10_000
 const maxCountries = 300
 const maxSegments = 200
 
+const maxMultiplier = 100_000
+const maxHoldingPeriodDays = 365
+
+/** The rules of a definition, as its description says them. */
+export const rulesText = `Rates are from 0 to ${maxRate}, multipliers from 0 to ${maxMultiplier}, \
+\`holdingPeriodDays\` from 0 to ${maxHoldingPeriodDays}. \`merchantRates\`, \`exclusions.merchants\` and \
+\`referralBonus\` are empty for now. At most ${maxCategories} categories, ${maxCategoryRates} category rates, \
+${maxCategoryCaps} category caps, ${maxCampaigns} campaigns and ${maxSegments} segments; ${maxTiers} tiers with \
+${maxCategoryRates} category rates each; ${maxCategoriesOfCampaign} categories of a campaign; ${maxMccs} MCCs in all \
+categories, and in the exclusions; ${maxCountries} countries. MCCs, countries and segments are unique in their list.`
+
 /** What the rules of publication depend on besides the definition. */
 export interface Publication {
   /** The integrator's clock, in milliseconds. */
@@ -83,7 +94,7 @@ export function* definitionProblems(definition: ProgramDefinition): Problems {
   const capped = definition.caps.categories.map((cap) => cap.categoryId)
   yield* firstOf(limitProblems(definition))
   yield* between("baseRate", definition.baseRate, maxRate)
-  yield* between("holdingPeriodDays", definition.holdingPeriodDays, 365)
+  yield* between("holdingPeriodDays", definition.holdingPeriodDays, maxHoldingPeriodDays)
   yield* firstOf(unique((index) => `categories[${index}].id`, ids))
   yield* firstOf(mccProblems(definition))
   yield* rateProblems([{ path: "categoryRates", entries: definition.categoryRates }], categoryIds)
@@ -183,7 +194,8 @@ function* rangeProblems(path: (index: number) => string, values: ReadonlyArray<n
 
 function* tierProblems({ tiers }: ProgramDefinition, categoryIds: ReadonlySet<string>): Problems {
   yield* firstOf(unique((index) => `tiers[${index}].tier`, tiers.map((tier) => tier.tier)))
-  yield* firstOf(rangeProblems((index) => `tiers[${index}].multiplier`, tiers.map((tier) => tier.multiplier), 100_000))
+  const multipliers = tiers.map((tier) => tier.multiplier)
+  yield* firstOf(rangeProblems((index) => `tiers[${index}].multiplier`, multipliers, maxMultiplier))
   const rates = tiers.map((tier) => tier.baseRate ?? 0)
   yield* firstOf(rangeProblems((index) => `tiers[${index}].baseRate`, rates, maxRate))
   const lists = tiers.map(({ categoryRates = [] }, index) =>

@@ -1,11 +1,12 @@
 import type { OpenApi } from "effect/http-api"
 import { schemaName } from "../Event.ts"
-import { maxJournalExport } from "../Journal.ts"
+import { rulesText } from "../Program/Problems.ts"
 import { codeSamples } from "./OpenApi/CodeSamples.ts"
 import { bodyOf, errors } from "./OpenApi/Errors.ts"
 import { event, events } from "./OpenApi/Events.ts"
 import { operations } from "./OpenApi/Examples.ts"
 import type { Examples } from "./OpenApi/OperationExamples.ts"
+import { parameters } from "./OpenApi/Parameters.ts"
 import { requestsOf } from "./OpenApi/Requests.ts"
 import { eventId } from "./OpenApi/Values.ts"
 
@@ -48,7 +49,7 @@ export const complete = (generated: Record<string, unknown>): Record<string, unk
       ...document.components,
       schemas: mapEntries(document.components.schemas, (name, schema) => [
         plainName(name),
-        { ...schema, ...(errors[plainName(name)] && { description: errors[plainName(name)]?.when }) }
+        { ...schema, ...describedAs(plainName(name), schema) }
       ]),
       securitySchemes: { [apiKeyName]: apiKey },
       headers
@@ -60,6 +61,12 @@ export const complete = (generated: Record<string, unknown>): Record<string, unk
   }
   return "/v1/sandbox/vault" in document.paths ? withCodeSamples(completed) : asInProduction(withCodeSamples(completed))
 }
+
+/** Errors are described by their cause; a definition also by its rules. */
+const describedAs = (name: string, { description }: { readonly description?: string }) =>
+  name === "ProgramDefinition"
+    ? { description: `${description} ${rulesText}` }
+    : errors[name] && { description: errors[name].when }
 
 /** Adds the code samples, which viewers of OpenAPI documents show as `x-codeSamples`. */
 const withCodeSamples = <Document extends Pick<OpenApi.OpenAPISpec, "paths">>(document: Document): Document => {
@@ -214,34 +221,6 @@ const headers = {
       "again; absent where the limit is off.",
     schema: { type: "string" },
     example: "\"ingest\";r=999;t=1"
-  }
-}
-
-const parameters: Readonly<Record<string, { readonly description: string; readonly example?: string | number }>> = {
-  from: { description: "The first day of the statement, in UTC.", example: "2030-01-01" },
-  to: { description: "The last day of the statement, in UTC.", example: "2030-01-01" },
-  "path kind": { description: "The kind of the spend event.", example: "clearing" },
-  externalTransactionId: { description: "The event's own transaction id, percent-encoded.", example: "txn-1" },
-  asset: { description: "The asset: `USDC` or `EURe`.", example: "USDC" },
-  userId: { description: "The integrator's own id for the user, percent-encoded.", example: "user-1" },
-  programId: { description: "The program's id, chosen by the integrator; without a colon.", example: "groceries-2026" },
-  version: { description: "The number of the version; gaps are allowed.", example: 1 },
-  name: { description: "The name of the key.", example: "server-2026" },
-  id: { description: "The id of the webhook endpoint.", example: "main" },
-  limit: { description: "Entries of the page; 50 by default.", example: 50 },
-  "journal.list limit": {
-    description: `Entries of the page, 50 by default; of an export of lines ${maxJournalExport} by default.`,
-    example: 50
-  },
-  cursor: { description: "`next` of the previous page." },
-  state: { description: "Only entries in this state." },
-  after: { description: "`next` of the previous page; without it the page begins with the first one." },
-  kind: { description: "Only events of this kind." },
-  eventId: { description: "The event's id.", example: eventId },
-  replayId: { description: "The replay's id.", example: "rpl_2" },
-  rewardId: {
-    description: "The reward's id, percent-encoded.",
-    example: "rw:acme:user-1:clearing:txn-1:groceries-2026"
   }
 }
 
