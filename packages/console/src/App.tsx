@@ -78,11 +78,20 @@ const SignedIn = ({
   )
 }
 
-/** The client retries by itself. Structural sharing is off because it does not support bigint. */
+/**
+ * The client retries by itself. Structural sharing is off because it does not support bigint. Where the browser is
+ * offline, requests fail at once: a change that waited for the network would be made when its user expects it no more.
+ */
 const makeQueryClient = () =>
   new QueryClient({
     defaultOptions: {
-      queries: { retry: false, structuralSharing: false, staleTime: 2_000 },
-      mutations: { retry: false }
+      queries: {
+        retry: false,
+        structuralSharing: false,
+        staleTime: 2_000,
+        networkMode: "always",
+        refetchOnReconnect: true
+      },
+      mutations: { retry: false, networkMode: "always" }
     }
   })

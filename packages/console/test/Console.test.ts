@@ -9,6 +9,7 @@ import { endpointLife } from "./EndpointLife.ts"
 import { keyboardAlone } from "./Keyboard.ts"
 import { rotatesKey } from "./KeyRotation.ts"
 import { followsEvents } from "./Live.ts"
+import { failsOffline } from "./Offline.ts"
 import { pictures } from "./Pictures.ts"
 import { showsReference } from "./Reference.ts"
 import { findsPurchase } from "./Purchases.ts"
@@ -86,6 +87,8 @@ describe.skipIf(browser === undefined)("the console", () => {
     )
 
     it.effect("shows the sandbox clock as others move it, and its own move at once", () => followsClock(browser))
+
+    it.effect("fails at once where the browser is offline, and sends nothing later", () => failsOffline(browser))
 
     it.effect("proposes the number after the newest version, whichever client published it", () =>
       followsVersions(browser)

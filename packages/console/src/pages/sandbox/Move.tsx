@@ -39,10 +39,10 @@ export const Move = () => {
   const [userId, setUserId] = useState("")
   const [reference, setReference] = useState(() => newReference())
   const units = parseMoney(amount, asset)
-  const { move, record } = useMove({ kind, asset, userId, reference })
+  const { move, record } = useMove()
   const isComplete = units !== undefined && reference !== "" && (kind !== "claim" || userId !== "")
   const submit = async () => {
-    if (units === undefined || !(await record(units))) return
+    if (units === undefined || !(await record({ kind, asset, units, userId, reference }))) return
     setAmount("")
     setReference(newReference())
   }
@@ -134,20 +134,19 @@ const ClaimingUser = ({
   )
 }
 
-/** Records a movement of so many units, and tells the user; false where the service refused it. */
-const useMove = ({
-  asset,
-  kind,
-  reference,
-  userId
-}: {
+/** A movement as it was typed. */
+interface Movement {
   readonly kind: Kind
   readonly asset: Asset
+  readonly units: bigint
   readonly userId: string
   readonly reference: string
-}) => {
+}
+
+/** Records a movement, and tells the user; false where it failed. */
+const useMove = () => {
   const showToast = useToast()
-  const move = useChange((api, units: bigint) => {
+  const move = useChange((api, { asset, kind, reference, units, userId }: Movement) => {
     const payload = { reference: Reference.make(reference), amount: { asset, amount: units } }
     return Effect.gen(function* () {
       if (kind === "deposit") return yield* api.sandbox.deposit({ payload })
@@ -155,9 +154,10 @@ const useMove = ({
       return yield* api.sandbox.claim({ payload: { ...payload, userId: UserId.make(userId) } })
     })
   })
-  const record = async (units: bigint): Promise<boolean> => {
-    const recorded = await move.mutateAsync(units).catch(() => undefined)
+  const record = async (movement: Movement): Promise<boolean> => {
+    const recorded = await move.mutateAsync(movement).catch(() => undefined)
     if (recorded === undefined) return false
+    const { asset, kind, units } = movement
     if (recorded.duplicate) showToast("Recorded before", "This exact request had been recorded; nothing changed.")
     else showToast(`${names[kind]} recorded`, `${printMoney(units, asset)} as ${recorded.reference}`)
     return true
