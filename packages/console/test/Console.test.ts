@@ -90,7 +90,7 @@ describe.skipIf(browser === undefined)("the console", () => {
 
     it.effect("fails at once where the browser is offline, and sends nothing later", () => failsOffline(browser))
 
-    it.effect("proposes the number after the newest version, whichever client published it", () =>
+    it.effect("proposes the number after the newest version, and says when a draft is based on an older one", () =>
       followsVersions(browser)
     )
 

@@ -1,6 +1,6 @@
 import { assert } from "@effect/vitest"
 import { Effect } from "effect"
-import type { Browser, Locator, Route } from "playwright-core"
+import type { Browser, Locator, Page, Route } from "playwright-core"
 import { findings, inTab, open, signIn } from "./Stage.ts"
 
 /** A refused version shows each problem at its field; the corrected one is published. */
@@ -28,6 +28,7 @@ export const problemsBesideFields = (browser: Browser) =>
     }
     assert.deepStrictEqual(await findings(page), [])
     await page.getByRole("alert").getByRole("button", { name: "Base rate" }).click()
+    await problemsOfRows(page)
     await page.keyboard.type("1.5")
     await page.getByLabel("Base rate", { exact: true }).fill("1.5")
     await page.getByLabel("Holding period").fill("14")
@@ -39,6 +40,20 @@ export const problemsBesideFields = (browser: Browser) =>
     const { programs } = await Effect.runPromise(stage.api.programs.list())
     assert.isTrue(programs.some(({ programId }) => programId === "from-the-form"))
   })
+
+/** A row that is removed takes its problems along; they do not move on to the row after it. */
+const problemsOfRows = async (page: Page) => {
+  await page.getByRole("button", { name: "Add a tier" }).click()
+  await page.getByRole("button", { name: "Add a tier" }).click()
+  const multiplier = (tier: number) =>
+    page.getByRole("group", { name: `tier ${tier}` }).getByRole("textbox", { name: "Multiplier" })
+  await multiplier(1).fill("much")
+  await page.getByRole("button", { name: "Publish version 1" }).click()
+  await page.getByRole("alert").getByText("Tier 1, Multiplier").waitFor()
+  await page.getByRole("button", { name: "Remove tier 1" }).click()
+  assert.notStrictEqual(await multiplier(1).getAttribute("aria-invalid"), "true")
+  await page.getByRole("button", { name: "Remove tier 1" }).click()
+}
 
 /** The texts that a screen reader reads with a field. */
 const descriptionOf = (field: Locator): Promise<string> =>

@@ -4,7 +4,7 @@ import { assert } from "@effect/vitest"
 import { Effect } from "effect"
 import type { Browser, Locator, Page, Route } from "playwright-core"
 import { printDay } from "../src/format/Time.ts"
-import { inTab, open, signIn } from "./Stage.ts"
+import { findings, inTab, open, signIn } from "./Stage.ts"
 
 /** Longer than any page waits until it reads again. */
 const turnMillis = 10_000
@@ -65,16 +65,24 @@ export const followsVersions = (browser: Browser) =>
     await button(2).waitFor()
 
     await page.locator("#version").fill(`${version + 9}`)
+    const notice = page.getByRole("alert").filter({ hasText: "was published since" })
+    assert.strictEqual(await notice.count(), 0, "an untouched form has the newest contents")
     await publish(2)
     await readAgain()
     await button(9).waitFor()
+    await notice.getByText(`Version ${version + 2} was published since`).waitFor()
+    await notice.getByText(`based on version ${version + 1}`).waitFor()
+    assert.deepStrictEqual(await findings(page), [])
+    await page.getByRole("button", { name: `Start anew from version ${version + 2}` }).click()
+    await button(3).waitFor()
+    assert.strictEqual(await notice.count(), 0)
 
-    await page.locator("#version").fill(`${version + 3}`)
     await page.locator("#baseRate").fill("7.5")
     await publish(3)
     await page.clock.fastForward(turnMillis)
     await button(4).waitFor()
     assert.strictEqual(await page.locator("#baseRate").inputValue(), "7.5")
+    await notice.getByText(`based on version ${version + 2}`).waitFor()
 
     const lost = async (route: Route) => {
       await route.fetch()
@@ -84,6 +92,7 @@ export const followsVersions = (browser: Browser) =>
     await button(4).click()
     await page.getByRole("alert").getByText("The service answered 500").waitFor()
     await readAgain()
+    await notice.waitFor({ state: "detached" })
     await button(4).click()
     await page.getByText("Published before").waitFor()
   })

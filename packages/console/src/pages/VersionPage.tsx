@@ -14,6 +14,7 @@ import { type Draft, draftOf, emptyDraft } from "./program/Draft.ts"
 import { DraftFields } from "./program/DraftFields.tsx"
 import { ProblemSummary } from "./program/ProblemSummary.tsx"
 import { Simulate } from "./program/Simulate.tsx"
+import { useDraft } from "./program/useDraft.ts"
 
 /** The form of a new version, initialised from the latest one, or of a new program with a base rate only. */
 export const VersionPage = ({ programId }: { readonly programId?: string }) => {
@@ -61,31 +62,24 @@ const NextVersion = ({ now, programId }: { readonly programId: ProgramId; readon
         const latest = program.versions.at(-1)
         if (latest === undefined) return <Form initial={{ ...emptyDraft(nextMidnight(now)), programId }} />
         const after = Math.max(nextMidnight(now), latest.effectiveFrom + 86_400_000)
-        return <Form initial={draftOf(programId, latest.version + 1, latest.definition, after)} existing />
+        const { definition, version } = latest
+        return <Form initial={draftOf(programId, version + 1, definition, after)} latest={version} />
       }}
     </Loaded>
   )
 }
 
+const neverChanges = "A published version never changes."
+
 const none: Problems = new Map()
 
-/** A changed draft, and the version number that the form had proposed, unless the user has submitted it. */
-interface Typed {
-  readonly draft: Draft
-  readonly given?: string
-}
+const rowCounts = ({ campaigns, categories, tiers }: Draft): string =>
+  `${categories.length} ${tiers.length} ${campaigns.length}`
 
-/** Keeps what was typed; a proposed version number follows the latest version. */
-const draftNow = (initial: Draft, typed: Typed | undefined): Draft =>
-  typed === undefined
-    ? initial
-    : typed.draft.version === typed.given
-      ? { ...typed.draft, version: initial.version }
-      : typed.draft
-
-const Form = ({ existing = false, initial }: { readonly initial: Draft; readonly existing?: boolean }) => {
-  const [typed, setTyped] = useState<Typed>()
-  const draft = draftNow(initial, typed)
+/** `latest` is the version with whose contents the form begins; a new program has none. */
+const Form = ({ initial, latest }: { readonly initial: Draft; readonly latest?: number }) => {
+  const existing = latest !== undefined
+  const { change, draft, outdated, startAnew, submitted } = useDraft(initial, latest)
   const [problems, setProblems] = useState(none)
   const summary = useRef<HTMLDivElement>(null)
   const [, navigate] = useLocation()
@@ -102,48 +96,89 @@ const Form = ({ existing = false, initial }: { readonly initial: Draft; readonly
   useEffect(() => {
     if (problems.size > 0) summary.current?.focus()
   }, [problems])
-  const change = (next: Draft) => setTyped({ draft: next, given: initial.version })
-  const show = (found: Problems) => {
-    setProblems(found)
+  const edit = (next: Draft) => {
+    // problems belong to rows by their places, which have changed
+    if (rowCounts(next) !== rowCounts(draft)) setProblems(none)
+    change(next)
+  }
+  const dropDraft = () => {
+    setProblems(none)
+    publish.reset()
+    startAnew()
+    summary.current?.focus()
   }
   const submit = async (event: FormEvent) => {
     event.preventDefault()
     publish.reset()
-    if (Result.isFailure(decoded)) return show(decoded.failure)
+    if (Result.isFailure(decoded)) return setProblems(decoded.failure)
     setProblems(none)
-    // a retry after a lost response uses the same number, so that it publishes once
-    setTyped({ draft })
+    submitted()
     try {
       const published = await publish.mutateAsync(decoded.success)
       const { duplicate, version } = published
       showToast(duplicate ? "Published before" : `Version ${version} is published`, published.programId)
       navigate(programPath(published.programId))
     } catch (error) {
-      if (error instanceof ProgramRefused) show(assign(compiled, error.problems))
+      if (error instanceof ProgramRefused) setProblems(assign(compiled, error.problems))
     }
   }
   return (
     <Page
       title={existing ? `New version of ${draft.programId}` : "New program"}
-      lead="A published version never changes. Simulate what it would have paid before you publish it."
+      lead={existing ? `${neverChanges} Simulate what it would have paid before you publish it.` : neverChanges}
     >
       <form onSubmit={(event) => void submit(event)} noValidate>
         <div ref={summary} tabIndex={-1} className="summary-anchor">
           <ProblemSummary problems={problems} />
         </div>
-        <DraftFields draft={draft} existing={existing} problems={problems} onChange={change} />
+        <DraftFields draft={draft} existing={existing} problems={problems} onChange={edit} />
         {publish.isError && !(publish.error instanceof ProgramRefused) && <Failure error={publish.error} />}
-        <div className="form-foot sticky">
-          <span className="hint">Publishing cannot be undone; a later version can replace it.</span>
-          <Link href={existing ? programPath(draft.programId) : "/programs"} className="button">
-            Cancel
-          </Link>
-          <button type="submit" className="button primary" disabled={publish.isPending}>
-            Publish version {draft.version}
-          </button>
-        </div>
+        <Foot
+          version={draft.version}
+          back={existing ? programPath(draft.programId) : "/programs"}
+          isPending={publish.isPending}
+          outdated={outdated}
+          onStartAnew={dropDraft}
+        />
       </form>
-      {existing && <Simulate compiled={compiled} decoded={decoded} onProblems={show} />}
+      {existing && <Simulate compiled={compiled} decoded={decoded} onProblems={setProblems} />}
     </Page>
   )
 }
+
+/** The buttons, and what publishing means; a draft of an older version would undo what others have changed since. */
+const Foot = ({
+  back,
+  isPending,
+  onStartAnew,
+  outdated,
+  version
+}: {
+  readonly version: string
+  readonly back: string
+  readonly isPending: boolean
+  readonly outdated: ReturnType<typeof useDraft>["outdated"]
+  readonly onStartAnew: () => void
+}) => (
+  <div className="form-foot sticky">
+    {outdated === undefined || isPending ? (
+      <span className="hint">Publishing cannot be undone; a later version can replace it.</span>
+    ) : (
+      <div className="outlook warn" role="alert">
+        <p>
+          <b>Version {outdated.latest} was published since.</b> This draft is based on version {outdated.basis} and
+          would replace the newer one.
+        </p>
+        <button type="button" className="link" onClick={onStartAnew}>
+          Start anew from version {outdated.latest}
+        </button>
+      </div>
+    )}
+    <Link href={back} className="button">
+      Cancel
+    </Link>
+    <button type="submit" className="button primary" disabled={isPending}>
+      Publish version {version}
+    </button>
+  </div>
+)
