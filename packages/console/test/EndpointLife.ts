@@ -1,7 +1,7 @@
 import { verifyWebhook } from "@card-rewards/client/promise"
 import { assert } from "@effect/vitest"
 import type { Browser, Page } from "playwright-core"
-import { findings, inTab, open, signIn, type Stage } from "./Stage.ts"
+import { findings, inTab, loseAnswer, open, signIn, type Stage } from "./Stage.ts"
 
 const secretForm = /^service_whsec_[0-9a-f]{64}$/
 
@@ -58,6 +58,7 @@ export const endpointLife = (browser: Browser) =>
     assert.strictEqual(await page.getByRole("group", { name: "Signing secret" }).count(), 0, "a secret is shown once")
     assert.notInclude(await page.content(), second)
     await remove(page)
+    await loseSecret(page, url)
   })
 
 /** The page shows how many events the endpoint is behind. */
@@ -72,6 +73,15 @@ const fallsBehind = async (page: Page, { receiver }: typeof Stage.Service): Prom
   assert.deepStrictEqual(await findings(page), [])
   receiver.hold(undefined)
   for (const respond of answers) respond()
+}
+
+/** An endpoint whose secret got lost on the way needs another one. */
+const loseSecret = async (page: Page, url: string): Promise<void> => {
+  await loseAnswer(page, "**/v1/webhook-endpoints")
+  await page.getByLabel("URL").fill(url)
+  await page.keyboard.press("Enter")
+  await page.getByText("If its secret never appeared here, rotate it").waitFor()
+  await remove(page)
 }
 
 const remove = async (page: Page): Promise<void> => {

@@ -133,6 +133,17 @@ export const open = async (page: Page, path: string, heading: string): Promise<v
   await page.locator(".skeleton").first().waitFor({ state: "detached" })
 }
 
+/** The service makes the next change at an address, but its answer is lost. */
+export const loseAnswer = async (page: Page, address: string): Promise<void> => {
+  let isLost = false
+  await page.route(address, async (route) => {
+    if (isLost || route.request().method() === "GET") return route.continue()
+    isLost = true
+    await route.fetch()
+    return route.abort()
+  })
+}
+
 /** What axe finds wrong, with the elements; by all of its rules, or by some. */
 export const findings = async (page: Page, ...rules: ReadonlyArray<string>): Promise<ReadonlyArray<string>> => {
   await page.evaluate(`globalThis.axe ?? (() => { ${axe.source} })()`)

@@ -17,6 +17,9 @@ interface Created {
   readonly secret: string
 }
 
+/** Whether services use the new key: unknown once this tab has used it, whose requests count as use too. */
+type Use = "unused" | "used" | "unknown"
+
 /** A rotation in its three steps: create, deploy, revoke once unused. */
 export const Rotation = ({
   keys,
@@ -31,9 +34,11 @@ export const Rotation = ({
     () => active.find((key) => key.last4 === last4)?.name ?? active[0]?.name ?? ""
   )
   const [created, setCreated] = useState<Created>()
+  const [isOwnUse, setOwnUse] = useState(false)
   const oldKey = active.find((key) => key.name === oldName)
-  const newKey = keys.find((key) => key.name === created?.name)
-  const step = created === undefined ? 1 : newKey?.lastUsedAt === undefined ? 2 : 3
+  const lastUsedAt = keys.find((key) => key.name === created?.name)?.lastUsedAt
+  const use = isOwnUse ? "unknown" : lastUsedAt === undefined ? "unused" : "used"
+  const step = created === undefined ? 1 : use === "used" ? 3 : 2
   return (
     <Panel title="Rotate a key" hint="Three steps, none of which stops a request.">
       <ol className="steps">
@@ -46,7 +51,15 @@ export const Rotation = ({
         </Step>
         <Step number={2} current={step} title="Deploy it">
           {created !== undefined && (
-            <Deploy created={created} lastUsedAt={newKey?.lastUsedAt} onSwitchKey={onSwitchKey} />
+            <Deploy
+              created={created}
+              lastUsedAt={lastUsedAt}
+              use={use}
+              onSwitchKey={(secret) => {
+                setOwnUse(use !== "used")
+                return onSwitchKey(secret)
+              }}
+            />
           )}
         </Step>
         <Step number={3} current={step} title="Revoke the old key once it is unused">
@@ -54,10 +67,11 @@ export const Rotation = ({
             <RevokeOld
               oldKey={oldKey}
               newName={created.name}
-              isNewUsed={newKey?.lastUsedAt !== undefined}
+              use={use}
               onRevoked={() => {
                 setOldName(created.name)
                 setCreated(undefined)
+                setOwnUse(false)
               }}
             />
           )}
@@ -115,8 +129,8 @@ const Create = ({
       </div>
       {known !== undefined && (
         <p role="alert">
-          A key of the name <b>{known}</b> exists already. Its secret was shown when it was created: choose another name
-          for the next key.
+          A key of the name <b>{known}</b> exists already. If its secret never appeared here, revoke it. Choose another
+          name for the next key.
         </p>
       )}
     </Form>
@@ -126,10 +140,12 @@ const Create = ({
 const Deploy = ({
   created: { secret },
   lastUsedAt,
-  onSwitchKey
+  onSwitchKey,
+  use
 }: {
   readonly created: Created
   readonly lastUsedAt: number | undefined
+  readonly use: Use
   readonly onSwitchKey: (apiKey: string) => Promise<void>
 }) => {
   const [state, setState] = useState<"other" | "switching" | "switched" | "failed">("other")
@@ -144,9 +160,9 @@ const Deploy = ({
     <>
       <p>
         Put it where your services read their key, and deploy them.{" "}
-        {lastUsedAt === undefined ? (
-          "It has not been used yet; this page checks every few seconds."
-        ) : (
+        {use === "unknown" && "This tab uses it; whether your services do is not known from here."}
+        {use === "unused" && "It has not been used yet; this page checks every few seconds."}
+        {use === "used" && lastUsedAt !== undefined && (
           <>
             It was last used <When at={lastUsedAt} />.
           </>
@@ -163,16 +179,17 @@ const Deploy = ({
 }
 
 const RevokeOld = ({
-  isNewUsed,
   newName,
-  oldKey: { last4, lastUsedAt, name },
-  onRevoked
+  oldKey,
+  onRevoked,
+  use
 }: {
   readonly oldKey: ApiKey
   readonly newName: string
-  readonly isNewUsed: boolean
+  readonly use: Use
   readonly onRevoked: () => void
 }) => {
+  const { last4, name } = oldKey
   const isOfThisTab = useSession().last4 === last4
   const showToast = useToast()
   const revoke = useChange((api) => api.apiKeys.revoke({ params: { name } }))
@@ -184,8 +201,8 @@ const RevokeOld = ({
   return (
     <>
       <p>
-        <b>{name}</b> was last used {lastUsedAt === undefined ? "never" : <When at={lastUsedAt} />}. Times are exact to
-        the minute: wait until this one stands still.
+        <LastUse apiKey={oldKey} /> Times are exact to the minute: wait until this one stands still.
+        {isOfThisTab && " This tab itself keeps it in use, until it uses the next one."}
       </p>
       <Confirm
         trigger={
@@ -197,10 +214,17 @@ const RevokeOld = ({
         action="Revoke"
         onConfirm={confirm}
       >
-        <p>It stops working within a minute, for good.</p>
-        {!isNewUsed && (
+        <p>
+          It stops working within a minute, for good. <LastUse apiKey={oldKey} />
+        </p>
+        {use !== "used" && (
           <p>
-            <b>{newName} has not been used yet.</b> Services that still send the old key would be locked out.
+            <b>
+              {use === "unused"
+                ? `${newName} has not been used yet.`
+                : `Whether your services use ${newName} is not known from here.`}
+            </b>{" "}
+            Services that still send the old key would be locked out.
           </p>
         )}
         {isOfThisTab && (
@@ -212,6 +236,17 @@ const RevokeOld = ({
     </>
   )
 }
+
+const LastUse = ({ apiKey: { lastUsedAt, name } }: { readonly apiKey: ApiKey }) =>
+  lastUsedAt === undefined ? (
+    <>
+      <b>{name}</b> was never used.
+    </>
+  ) : (
+    <>
+      <b>{name}</b> was last used <When at={lastUsedAt} />.
+    </>
+  )
 
 const Step = ({
   children,

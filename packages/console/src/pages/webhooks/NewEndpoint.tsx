@@ -29,7 +29,7 @@ export const NewEndpoint = ({
     void create.mutateAsync({ id: id.trim(), url: url.trim() }).then(
       ({ secret }) =>
         secret === undefined
-          ? showToast("It exists already", "Its secret was shown when it was created. Rotate it if it is lost.")
+          ? showToast("It exists already", "If its secret never appeared here, rotate it.")
           : onSecret(secret),
       () => undefined
     )
