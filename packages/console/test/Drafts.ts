@@ -1,6 +1,7 @@
 import { assert } from "@effect/vitest"
 import { Effect } from "effect"
 import type { Browser, Locator, Page, Route } from "playwright-core"
+import { printDay } from "../src/format/Time.ts"
 import { findings, inTab, open, signIn } from "./Stage.ts"
 
 /** A refused version shows each problem at its field; the corrected one is published. */
@@ -83,4 +84,18 @@ export const simulatesDraft = (browser: Browser) =>
       await outcome.getByRole("table", { name: caption }).waitFor()
     await outcome.getByRole("row", { name: /groceries/ }).waitFor()
     assert.deepStrictEqual(await findings(page), [])
+    const from = await page.getByLabel("Purchases from").inputValue()
+    await outcome.getByText(`Purchases from ${printDay(Date.parse(from))}`).waitFor()
+    const outdated = outcome.getByText("of an earlier draft or of other dates")
+    assert.strictEqual(await outdated.count(), 0)
+    for (const [field, other, same] of [
+      [page.locator("#baseRate"), "3", "2"],
+      [page.getByLabel("Purchases from"), "2030-03-01", from]
+    ] as const) {
+      await field.fill(other)
+      await outdated.waitFor()
+      assert.deepStrictEqual(await findings(page), [])
+      await field.fill(same)
+      await outdated.waitFor({ state: "detached" })
+    }
   })

@@ -2,10 +2,10 @@ import { ProgramId } from "@card-rewards/domain/Ids"
 import { ProgramRefused, type ProgramDefinition } from "@card-rewards/domain/Program"
 import type { Simulation } from "@card-rewards/domain/Simulation"
 import { instant, parseTimestamp } from "@card-rewards/domain/Time"
-import { Result } from "effect"
+import { Equal, Result } from "effect"
 import { useState } from "react"
 import { CompareBars } from "../../charts/CompareBars.tsx"
-import { toInput } from "../../format/Time.ts"
+import { printDay, toInput } from "../../format/Time.ts"
 import { useChange } from "../../session/Query.ts"
 import { Failure } from "../../ui/Failure.tsx"
 import { Field } from "../../ui/Field.tsx"
@@ -14,6 +14,13 @@ import { Panel, Stat } from "../../ui/Panel.tsx"
 import { useNow } from "../../ui/useNow.ts"
 import { Waiting } from "../../ui/Waiting.tsx"
 import { assign, type Compiled, type Problems } from "./Compile.ts"
+
+/** A draft, and the instants between which its purchases are. */
+interface Simulated {
+  readonly definition: ProgramDefinition
+  readonly from: number
+  readonly to: number
+}
 
 /** What the draft would have paid for past purchases, against what was paid. */
 export const Simulate = ({
@@ -30,16 +37,21 @@ export const Simulate = ({
   const [to, setTo] = useState(() => toInput(now + 86_400_000).slice(0, 10))
   const start = parseTimestamp(`${from}T00:00:00Z`)
   const end = parseTimestamp(`${to}T00:00:00Z`)
-  const simulate = useChange((api, input: { definition: ProgramDefinition; from: number; to: number }) =>
+  const simulate = useChange((api, input: Simulated) =>
     api.programs.simulate({
       params: { programId: ProgramId.make(compiled.programId) },
       payload: { definition: input.definition, from: instant(input.from), to: instant(input.to) }
     })
   )
-  const start_ = () => {
-    if (start === undefined || end === undefined) return
+  /** What the form has now; undefined while it has no draft or dates that can be simulated. */
+  const wanted: Simulated | undefined =
+    start === undefined || end === undefined || start >= end || Result.isFailure(decoded)
+      ? undefined
+      : { definition: decoded.success, from: start, to: end }
+  const run = () => {
     if (Result.isFailure(decoded)) return onProblems(decoded.failure)
-    simulate.mutateAsync({ definition: decoded.success, from: start, to: end }).then(
+    if (wanted === undefined) return
+    simulate.mutateAsync(wanted).then(
       () => onProblems(new Map()),
       (error: unknown) => error instanceof ProgramRefused && onProblems(assign(compiled, error.problems))
     )
@@ -52,7 +64,7 @@ export const Simulate = ({
         <button
           type="button"
           className="button"
-          onClick={start_}
+          onClick={run}
           disabled={simulate.isPending || start === undefined || end === undefined || start >= end}
         >
           Simulate
@@ -64,7 +76,17 @@ export const Simulate = ({
         </Waiting>
       )}
       {simulate.isError && !(simulate.error instanceof ProgramRefused) && <Failure error={simulate.error} />}
-      {simulate.isSuccess && <Outcome simulation={simulate.data.simulation} />}
+      {simulate.isSuccess && (
+        <div className="outcome" role="status">
+          <p className="hint">
+            Purchases from {printDay(simulate.variables.from)} until {printDay(simulate.variables.to)}, UTC.{" "}
+            {!Equal.equals(simulate.variables, wanted) && (
+              <b>This is the outcome of an earlier draft or of other dates.</b>
+            )}
+          </p>
+          <Outcome simulation={simulate.data.simulation} />
+        </div>
+      )}
     </Panel>
   )
 }
@@ -74,7 +96,7 @@ const Outcome = ({ simulation }: { readonly simulation: Simulation }) => {
   const count = (value: number) => value.toLocaleString("en")
   const change = paid === 0n ? undefined : Number(((wouldPay - paid) * 10_000n) / paid) / 100
   return (
-    <div className="outcome" role="status">
+    <>
       <dl className="stats">
         <Stat
           label="Paid"
@@ -116,6 +138,6 @@ const Outcome = ({ simulation }: { readonly simulation: Simulation }) => {
           </div>
         </>
       )}
-    </div>
+    </>
   )
 }
