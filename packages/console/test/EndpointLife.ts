@@ -98,11 +98,20 @@ const remove = async (page: Page): Promise<void> => {
 const failToRemove = async (page: Page): Promise<void> => {
   const json = { _tag: "InvalidRequest", part: "path", message: "not now" }
   const endpoints = "**/v1/webhook-endpoints/*"
+  const requested = Promise.withResolvers<() => void>()
   await page.route(endpoints, (route) =>
-    route.request().method() === "DELETE" ? route.fulfill({ status: 400, json }) : route.continue())
+    route.request().method() === "DELETE"
+      ? requested.resolve(() => void route.fulfill({ status: 400, json }))
+      : route.continue())
   await page.getByRole("button", { name: "Delete", exact: true }).click()
   const dialog = page.getByRole("alertdialog")
   await dialog.getByRole("button", { name: "Delete" }).click()
+  // until the answer the dialog stays, since closing it would cancel nothing and hide the error
+  const refuse = await requested.promise
+  assert.isTrue(await dialog.getByRole("button", { name: "Cancel" }).isDisabled())
+  await page.keyboard.press("Escape")
+  assert.isTrue(await dialog.isVisible())
+  refuse()
   await dialog.getByRole("alert").waitFor()
   await dialog.getByRole("button", { name: "Cancel" }).click()
   await dialog.waitFor({ state: "detached" })

@@ -3,7 +3,10 @@ import type { ReactElement, ReactNode } from "react"
 import { useState } from "react"
 import { Failure } from "./Failure.tsx"
 
-/** Asks for confirmation of an action that cannot be undone. Stays open and shows the error when the action fails. */
+/**
+ * Asks for confirmation of an action that cannot be undone. Stays open while the action runs, since closing it would
+ * cancel nothing, and when it fails, with the error.
+ */
 export const Confirm = ({
   action,
   children,
@@ -20,7 +23,7 @@ export const Confirm = ({
 }) => {
   const [open, setOpen] = useState(false)
   const [error, setError] = useState<unknown>()
-  const [busy, setBusy] = useState(false)
+  const [isBusy, setBusy] = useState(false)
   const confirm = async () => {
     setBusy(true)
     setError(undefined)
@@ -36,6 +39,7 @@ export const Confirm = ({
     <AlertDialog.Root
       open={open}
       onOpenChange={(next) => {
+        if (isBusy) return
         setOpen(next)
         setError(undefined)
       }}
@@ -50,8 +54,10 @@ export const Confirm = ({
           </AlertDialog.Description>
           {error !== undefined && <Failure error={error} />}
           <div className="dialog-actions">
-            <AlertDialog.Close className="button">Cancel</AlertDialog.Close>
-            <button type="button" className="button danger" disabled={busy} onClick={() => void confirm()}>
+            <AlertDialog.Close className="button" disabled={isBusy}>
+              Cancel
+            </AlertDialog.Close>
+            <button type="button" className="button danger" disabled={isBusy} onClick={() => void confirm()}>
               {action}
             </button>
           </div>
