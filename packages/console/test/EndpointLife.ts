@@ -28,6 +28,7 @@ export const endpointLife = (browser: Browser) =>
 
     await verifyWebhook(await pinged(page, stage, "/hooks", [first]))
 
+    await losePing(page)
     await fallsBehind(page, stage)
 
     await page.getByLabel("URL").fill(`${url}/v2`)
@@ -73,6 +74,15 @@ const fallsBehind = async (page: Page, { receiver }: typeof Stage.Service): Prom
   assert.deepStrictEqual(await findings(page), [])
   receiver.hold(undefined)
   for (const respond of answers) respond()
+}
+
+/** A ping that may have been sent must not be repeated unseen. */
+const losePing = async (page: Page): Promise<void> => {
+  await page.route("**/ping", (route) => route.abort())
+  await page.getByRole("button", { name: "Send a ping" }).click()
+  const failure = page.getByRole("alert").filter({ hasText: "The service cannot be reached" })
+  await failure.getByText("It may have been done").waitFor()
+  await page.unroute("**/ping")
 }
 
 /** An endpoint whose secret got lost on the way needs another one. */

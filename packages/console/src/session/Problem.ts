@@ -11,7 +11,27 @@ export interface Problem {
   readonly retry: boolean
 }
 
+/** The failure of a change that may have been made all the same, and that a repeat would make once more. */
+class Unconfirmed {
+  readonly cause: unknown
+  constructor(cause: unknown) {
+    this.cause = cause
+  }
+}
+
+/** For changes that are not idempotent: {@link Unconfirmed}, unless the service has refused the change. */
+export const unlessRefused = <E>(error: E): E | Unconfirmed => {
+  const isRefused = HttpClientError.isHttpClientError(error)
+    ? error.response !== undefined && error.response.status >= 400 && error.response.status < 500
+    : !Predicate.isTagged(error, "Unavailable") && !Predicate.isTagged(error, "SchemaError")
+  return isRefused ? error : new Unconfirmed(error)
+}
+
 export const describe = (error: unknown): Problem => {
+  if (error instanceof Unconfirmed) {
+    const detail = "It may have been done all the same: look before you repeat it."
+    return { ...describe(error.cause), detail, retry: false }
+  }
   if (HttpClientError.isHttpClientError(error)) return describeTransport(error)
   if (!Predicate.hasProperty(error, "_tag") || !Predicate.isString(error._tag)) {
     return { title: "Something went wrong in this page", detail: String(error), retry: true }
@@ -30,12 +50,15 @@ const describeTransport = (error: HttpClientError.HttpClientError): Problem =>
   error.response === undefined
     ? {
         title: "The service cannot be reached",
-        detail: "Check your connection. Nothing was lost; try again.",
+        detail: "Check your connection, and try again.",
         retry: true
       }
     : {
         title: `The service answered ${error.response.status}`,
-        detail: "This page did not expect that answer. It may be older than the service: reload it.",
+        detail:
+          error.response.status < 500
+            ? "This page did not expect that answer. It may be older than the service: reload it."
+            : "The service failed; try again.",
         retry: true
       }
 
@@ -49,11 +72,7 @@ const titles: Record<string, { title: string; advice?: string; retry?: boolean }
     advice: "Its keys work again once the operator resumes it. Stored events go on being processed and delivered."
   },
   RateLimited: { title: "Too many requests", advice: "Wait a second, then try again.", retry: true },
-  Unavailable: {
-    title: "The service is unavailable for a moment",
-    advice: "Its database cannot be reached. The same request can be sent again.",
-    retry: true
-  },
+  Unavailable: { title: "The service is unavailable for a moment", retry: true },
   SimulationRefused: { title: "The vault refuses this" },
   SimulationConflict: {
     title: "This reference was used already",

@@ -1,5 +1,6 @@
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query"
-import type { Effect } from "effect"
+import { Effect } from "effect"
+import { unlessRefused } from "./Problem.ts"
 import { type Api, run, useSession } from "./Session.ts"
 
 /**
@@ -35,3 +36,7 @@ export const useChange = <A, E, In = void>(change: (api: Api, input: In) => Effe
     onSuccess: () => client.invalidateQueries()
   })
 }
+
+/** {@link useChange} for a change that a repeat makes once more: its failures say that it may have been made. */
+export const useUnrepeatableChange = <A, E, In = void>(change: (api: Api, input: In) => Effect.Effect<A, E>) =>
+  useChange((api, input: In) => Effect.mapError(change(api, input), unlessRefused))

@@ -1,7 +1,7 @@
 import { Collapsible } from "@base-ui/react/collapsible"
 import type { Delivery, DeliveryState } from "@card-rewards/domain/Delivery"
 import type { EndpointId } from "@card-rewards/domain/Ids"
-import { useChange } from "../../session/Query.ts"
+import { useUnrepeatableChange } from "../../session/Query.ts"
 import { Failure } from "../../ui/Failure.tsx"
 import { eventNames } from "../../ui/Labels.ts"
 import { Badge } from "../../ui/Panel.tsx"
@@ -83,7 +83,9 @@ const Attempts = ({ attempts }: Pick<Delivery, "attempts">) => (
 /** When the next attempt is due, and a button that starts a redelivery of the event. */
 const Redeliver = ({ delivery: { eventId, nextAttemptAt }, endpointId }: DeliveryRowProps) => {
   const showToast = useToast()
-  const redeliver = useChange((api) => api.webhookEndpoints.redeliver({ params: { id: endpointId, eventId } }))
+  const redeliver = useUnrepeatableChange((api) =>
+    api.webhookEndpoints.redeliver({ params: { id: endpointId, eventId } })
+  )
   const start = () =>
     void redeliver.mutateAsync().then(
       () => showToast("Redelivery started", "The same bytes, due now."),

@@ -1,7 +1,7 @@
 import type { WebhookEndpoint } from "@card-rewards/domain/WebhookEndpoint"
 import { type FormEvent, useState } from "react"
 import { machineMillis } from "../../session/Machine.ts"
-import { useChange } from "../../session/Query.ts"
+import { useChange, useUnrepeatableChange } from "../../session/Query.ts"
 import { Confirm } from "../../ui/Dialog.tsx"
 import { Failure } from "../../ui/Failure.tsx"
 import { Field } from "../../ui/Field.tsx"
@@ -23,7 +23,7 @@ export const Endpoint = ({
   readonly onSecret: (secret: string, replacedUntil: number | undefined) => void
 }) => {
   const showToast = useToast()
-  const ping = useChange((api) => api.webhookEndpoints.ping({ params: { id: endpoint.id } }))
+  const ping = useUnrepeatableChange((api) => api.webhookEndpoints.ping({ params: { id: endpoint.id } }))
   const sendPing = () =>
     void ping.mutateAsync().then(
       ({ eventId }) => showToast("Ping sent", eventId),
@@ -77,7 +77,7 @@ const RotateSecret = ({
   readonly endpoint: WebhookEndpoint
   readonly onSecret: (secret: string, replacedUntil: number | undefined) => void
 }) => {
-  const rotate = useChange((api) => api.webhookEndpoints.rotateSecret({ params: { id } }))
+  const rotate = useUnrepeatableChange((api) => api.webhookEndpoints.rotateSecret({ params: { id } }))
   const confirm = async () => {
     const { endpoint, secret } = await rotate.mutateAsync()
     onSecret(secret, endpoint.previousSecretExpiresAt)

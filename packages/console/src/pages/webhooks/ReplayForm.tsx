@@ -4,7 +4,7 @@ import { type ReplayRequest, ReplayRunning } from "@card-rewards/domain/Replay"
 import { dayMillis, instant } from "@card-rewards/domain/Time"
 import { useId, useState } from "react"
 import { parseInput, toInputSeconds } from "../../format/Time.ts"
-import { useChange } from "../../session/Query.ts"
+import { useUnrepeatableChange } from "../../session/Query.ts"
 import { Field } from "../../ui/Field.tsx"
 import { Form, Submit } from "../../ui/Form.tsx"
 import { eventNames } from "../../ui/Labels.ts"
@@ -12,7 +12,7 @@ import { useNow } from "../../ui/useNow.ts"
 
 /** Starts a replay. `onKnown` gets its id, or that of the one that is in its way. */
 export const useStart = (endpointId: EndpointId, onKnown: (replayId: string) => void) => {
-  const change = useChange((api, payload: ReplayRequest) =>
+  const change = useUnrepeatableChange((api, payload: ReplayRequest) =>
     api.webhookEndpoints.startReplay({ params: { id: endpointId }, payload })
   )
   const start = (request: ReplayRequest) =>
