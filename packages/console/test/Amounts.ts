@@ -1,7 +1,7 @@
 import { UserId } from "@card-rewards/domain/Ids"
 import { assert } from "@effect/vitest"
 import { Effect } from "effect"
-import type { Browser } from "playwright-core"
+import type { Browser, Page, Route } from "playwright-core"
 import { readFileSync } from "node:fs"
 import { printMoney } from "../src/format/Money.ts"
 import { addresses, inTab, open, signIn } from "./Stage.ts"
@@ -65,7 +65,27 @@ export const rewardsAddUp = (browser: Browser) =>
     await page.getByRole("button", { name: "Download CSV" }).click()
     const file = await (await download).path()
     assert.strictEqual(readFileSync(file, "utf8").trim().split("\n").length, 91)
+    await failsToDownload(page)
   })
+
+/** A download that fails is explained as any other read. */
+const failsToDownload = async (page: Page): Promise<void> => {
+  for (const [fail, problem] of [
+    [(route: Route) => route.abort(), "The service cannot be reached"],
+    [(route: Route) => route.fulfill({ status: 502, body: "<html>" }), "The service answered 502"],
+    [
+      (route: Route) => route.fulfill({ status: 401, json: { _tag: "Unauthorized", message: "no" } }),
+      "This key is not accepted"
+    ]
+  ] as const) {
+    await page.route("**/v1/statements/**", (route) =>
+      route.request().headers()["accept"] === "text/csv" ? fail(route) : route.continue()
+    )
+    await page.getByRole("button", { name: "Download CSV" }).click()
+    await page.getByRole("alert").getByText(problem).waitFor()
+    await page.unroute("**/v1/statements/**")
+  }
+}
 
 /** From the search of a user to the calculation of a reward that was paid and then refunded. */
 export const explainsReward = (browser: Browser) =>

@@ -20,7 +20,7 @@ export interface Session {
 }
 
 /** Short, because the user can retry. */
-const timeoutMillis = 6_000
+export const timeouts = { totalMillis: 6_000 }
 
 /** The key is kept in this tab's session storage only; it is never part of an address or a log. */
 const storageKey = "card-rewards.api-key"
@@ -49,7 +49,7 @@ export const connect = (apiKey: string) =>
       CardRewardsSandbox.layer({
         baseUrl: location.origin,
         apiKey: Redacted.make(apiKey),
-        timeouts: { totalMillis: timeoutMillis }
+        timeouts
       }).pipe(Layer.provide(FetchHttpClient.layer))
     )
   )
