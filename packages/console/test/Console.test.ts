@@ -14,7 +14,7 @@ import { pictures } from "./Pictures.ts"
 import { showsReference } from "./Reference.ts"
 import { findsPurchase } from "./Purchases.ts"
 import { meetsReplay, startsReplay } from "./ReplayRun.ts"
-import { followsClock, followsVersions, outageKeepsContent } from "./Rereads.ts"
+import { followsClock, followsVersions, outageKeepsContent, repeatsJump } from "./Rereads.ts"
 import { playsSandbox } from "./SandboxPlay.ts"
 import { explainsRefusedKey, keepsKeyInTab, staysSignedOut } from "./Session.ts"
 import { Stage } from "./Stage.ts"
@@ -89,6 +89,10 @@ describe.skipIf(browser === undefined)("the console", () => {
     )
 
     it.effect("shows the sandbox clock as others move it, and its own move at once", () => followsClock(browser))
+
+    it.effect("moves the sandbox clock once, however often a jump is repeated whose answer is lost", () =>
+      repeatsJump(browser)
+    )
 
     it.effect("fails at once where the browser is offline, and sends nothing later", () => failsOffline(browser))
 

@@ -1,5 +1,5 @@
 import { ProgramId } from "@card-rewards/domain/Ids"
-import { dayMillis, instant } from "@card-rewards/domain/Time"
+import { dayMillis, instant, printTimestamp } from "@card-rewards/domain/Time"
 import { assert } from "@effect/vitest"
 import { Effect } from "effect"
 import type { Browser, Locator, Page, Route } from "playwright-core"
@@ -117,6 +117,29 @@ export const followsClock = (browser: Browser) =>
     await page.getByRole("button", { name: "+ 1 day" }).click()
     await shown(3)
     assert.strictEqual(await page.getByText("The clock was moved").count(), 0, "everything was read again before")
+  })
+
+/** A jump whose answers are all lost moves the clock once, however often its button is pressed. */
+export const repeatsJump = (browser: Browser) =>
+  inTab(browser, "light", async ({ page }, stage) => {
+    await signIn(page, stage)
+    await open(page, "/sandbox", "Sandbox")
+    const { now } = await Effect.runPromise(stage.api.sandbox.clock())
+    const jump = page.getByRole("button", { name: "+ 1 hour" })
+    await page.route("**/v1/sandbox/clock", async (route) => {
+      if (route.request().method() === "GET") return route.continue()
+      await route.fetch()
+      return route.abort()
+    })
+    await jump.click()
+    await page.getByRole("alert").getByText("The service cannot be reached").waitFor()
+    // the page reads that the clock was moved
+    await page.locator(".clock-time").getByText(printTimestamp(now + 3_600_000).slice(11, 14)).waitFor()
+    await page.unroute("**/v1/sandbox/clock")
+    await jump.click()
+    await page.getByText("The clock was moved").waitFor()
+    const after = await Effect.runPromise(stage.api.sandbox.clock())
+    assert.isBelow(after.now - now, 2 * 3_600_000)
   })
 
 /** Makes an address answer 503, checks that the error is shown above the kept content, and restores the address. */

@@ -1,9 +1,9 @@
-import { useQueryClient } from "@tanstack/react-query"
 import { instant, printTimestamp } from "@card-rewards/domain/Time"
 import { Effect } from "effect"
 import { type FormEvent, useState } from "react"
 import { parseInput, printDay, toInputSeconds } from "../../format/Time.ts"
 import { machineMillis } from "../../session/Machine.ts"
+import { describe } from "../../session/Problem.ts"
 import { useChange } from "../../session/Query.ts"
 import { Failure } from "../../ui/Failure.tsx"
 import { Field } from "../../ui/Field.tsx"
@@ -24,7 +24,6 @@ const jumps = [
 export const Clock = ({ onClock }: { readonly onClock: (offsetMillis: number) => void }) => {
   const now = useNow(1_000)
   const [target, setTarget] = useState("")
-  const client = useQueryClient()
   const showToast = useToast()
   const move = useChange((api, to: number) =>
     Effect.tap(api.sandbox.moveClock({ payload: { now: instant(to) } }), ({ now }) =>
@@ -32,11 +31,14 @@ export const Clock = ({ onClock }: { readonly onClock: (offsetMillis: number) =>
     )
   )
   const moveTo = async (to: number) => {
-    const moved = await move.mutateAsync(to).catch(() => undefined)
-    if (moved === undefined) return
-    setTarget("")
-    showToast("The clock was moved", printTimestamp(moved.now))
-    await client.invalidateQueries()
+    try {
+      const moved = await move.mutateAsync(to)
+      setTarget("")
+      showToast("The clock was moved", printTimestamp(moved.now))
+      return true
+    } catch (error) {
+      return !describe(error).retry
+    }
   }
   const moves: Moves = { now, moveTo, isMoving: move.isPending }
   return (
@@ -62,25 +64,33 @@ export const Clock = ({ onClock }: { readonly onClock: (offsetMillis: number) =>
 interface Moves {
   readonly now: number
   readonly isMoving: boolean
-  readonly moveTo: (millis: number) => Promise<void>
+  /** Whether the service has answered, be it with a refusal. */
+  readonly moveTo: (millis: number) => Promise<boolean>
 }
 
-/** Moves by a fixed time. */
-const Jumps = ({ isMoving, moveTo, now }: Moves) => (
-  <div className="actions" role="group" aria-label="Move forward by">
-    {jumps.map(([name, millis]) => (
-      <button
-        key={name}
-        type="button"
-        className="button"
-        disabled={isMoving}
-        onClick={() => void moveTo(now + millis)}
-      >
-        + {name}
-      </button>
-    ))}
-  </div>
-)
+/** Moves by a fixed time. A jump keeps its target until it is answered, so that a repeat does not move once more. */
+const Jumps = ({ isMoving, moveTo, now }: Moves) => {
+  const [unanswered, setUnanswered] = useState<{ readonly millis: number; readonly target: number }>()
+  const jump = async (millis: number) => {
+    const target = unanswered?.millis === millis ? unanswered.target : now + millis
+    setUnanswered((await moveTo(target)) ? undefined : { millis, target })
+  }
+  return (
+    <div className="actions" role="group" aria-label="Move forward by">
+      {jumps.map(([name, millis]) => (
+        <button
+          key={name}
+          type="button"
+          className="button"
+          disabled={isMoving}
+          onClick={() => void jump(millis)}
+        >
+          + {name}
+        </button>
+      ))}
+    </div>
+  )
+}
 
 /** Moves to an instant that is typed. */
 const MoveTo = ({
