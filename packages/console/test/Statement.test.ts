@@ -3,7 +3,7 @@ import { dayMillis, parseDate } from "@card-rewards/domain/Time"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import type { Api } from "../src/session/Session.ts"
-import { readStatement, runway } from "../src/statements/Statement.ts"
+import { isEmpty, readStatement, runway } from "../src/statements/Statement.ts"
 
 const start = parseDate("2030-01-01")
 
@@ -55,5 +55,18 @@ describe("a statement", () => {
     const day = { day: start, free: 920n, ...noMovements, deposits: 1_000n, earned: 100n, refunded: 20n }
     const refunded = statementOf({ asset: "USDC", from: start, to: start, today: start }, [day])
     assert.strictEqual(runway(refunded, 920n, (start + 1) * dayMillis)?.perDay, 80n)
+  })
+
+  it("does not count what users owed and gave back as spent", () => {
+    const day = { day: start, free: 930n, ...noMovements, deposits: 1_000n, earned: 100n, recovered: 30n }
+    const recovered = statementOf({ asset: "USDC", from: start, to: start, today: start }, [day])
+    assert.strictEqual(runway(recovered, 930n, (start + 1) * dayMillis)?.perDay, 70n)
+  })
+
+  it("is empty only where no money moved, also within a day", () => {
+    const range = { asset: "USDC", from: start, to: start, today: start } as const
+    const day = { day: start, free: 0n, ...noMovements, deposits: 5n, withdrawals: 5n }
+    assert.isFalse(isEmpty(statementOf(range, [day])))
+    assert.isTrue(isEmpty(statementOf(range, [])))
   })
 })

@@ -1,5 +1,5 @@
 import type { Asset } from "@card-rewards/domain/Money"
-import { type Movements, type Statement } from "@card-rewards/domain/Statement"
+import { movementNames, type Movements, type Statement } from "@card-rewards/domain/Statement"
 import { dayMillis } from "@card-rewards/domain/Time"
 import { Effect } from "effect"
 import { startOfDate } from "../format/Time.ts"
@@ -28,9 +28,10 @@ export const readStatement = (api: Api, asset: Asset, { from, to }: DayRange, kn
     return { ...known, closing: tail.closing, days: [...known.days.slice(0, -1), ...tail.days] }
   })
 
-/** Whether the statement shows no money at all. */
+/** Whether the statement shows no money at all: there was none at the end of any day, and none moved within one. */
 export const isEmpty = ({ days, opening }: Statement): boolean =>
-  [opening, ...days.map(({ closing }) => closing)].every(({ held, waiting }) => held === 0n && waiting === 0n)
+  [opening, ...days.map(({ closing }) => closing)].every(({ held, waiting }) => held === 0n && waiting === 0n) &&
+  days.every((day) => movementNames.every((name) => day[name] === 0n))
 
 /** The sum of a movement over days. */
 export const sum = (days: ReadonlyArray<Movements>, movement: keyof Movements): bigint =>
@@ -51,7 +52,7 @@ export const runway = ({ days }: Statement, free: bigint, now: number): Runway |
   const first = days.findIndex(({ earned }) => earned > 0n)
   const spending = first === -1 ? [] : days.slice(first)
   const [day] = spending
-  const taken = sum(spending, "earned") - sum(spending, "refunded")
+  const taken = sum(spending, "earned") - sum(spending, "refunded") - sum(spending, "recovered")
   if (day === undefined || taken <= 0n) return undefined
   const count = Math.max(1, Math.ceil((now - startOfDate(day.date)) / dayMillis))
   const perDay = taken / BigInt(count)
