@@ -25,6 +25,8 @@ interface Draft {
 interface Purchase {
   readonly amount: SpendAmount
   readonly mcc: string
+  /** Counts the quotes, each of which is read anew. */
+  readonly count: number
 }
 
 /** What a purchase of the user would earn now, without storing anything. */
@@ -39,8 +41,9 @@ export const Quotes = ({ userId }: { readonly userId: UserId }) => {
         className="form"
         onSubmit={(event) => {
           event.preventDefault()
-          if (amount !== undefined && isMcc)
-            setQuoted({ amount: { currency: Currency.make(draft.currency), amount }, mcc: draft.mcc })
+          if (amount === undefined || !isMcc) return
+          const spend = { currency: Currency.make(draft.currency), amount }
+          setQuoted({ amount: spend, mcc: draft.mcc, count: (quoted?.count ?? 0) + 1 })
         }}
       >
         <div className="form-row narrow">
@@ -79,13 +82,13 @@ export const Quotes = ({ userId }: { readonly userId: UserId }) => {
 }
 
 const QuotesOf = ({
-  purchase: { amount, mcc },
+  purchase: { amount, count, mcc },
   userId
 }: {
   readonly purchase: Purchase
   readonly userId: UserId
 }) => {
-  const query = useRead(["quotes", userId, amount.currency, String(amount.amount), mcc], (api) =>
+  const query = useRead(["quotes", userId, amount.currency, String(amount.amount), mcc, count], (api) =>
     api.users.quotes({ params: { userId }, payload: { amount, merchant: { descriptor: "Any merchant", mcc } } })
   )
   return (
