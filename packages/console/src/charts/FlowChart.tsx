@@ -20,7 +20,16 @@ export type RewardFlow = (typeof rewardFlows)[number][0]
 /** More columns would be too narrow to point at. */
 const maxColumns = 60
 
-/** One flow of rewards, a column for each day; in a long statement for each week or more. */
+/** How many days a column shows, so that there are not too many of them. */
+const periodLength = (days: number): number => [1, 2, 7, 14].find((length) => days / length <= maxColumns) ?? 28
+
+/** What a column of a statement of so many days shows, such as `day` or `7 days`. */
+export const periodName = (days: number): string => {
+  const length = periodLength(days)
+  return length === 1 ? "day" : `${length} days`
+}
+
+/** One flow of rewards, a column for each day; in a long statement for each two days or more. */
 export const FlowChart = ({
   asset,
   flow,
@@ -32,7 +41,7 @@ export const FlowChart = ({
 }) => {
   const periods = periodsOf(statement.days)
   const [, name = "", color = ""] = rewardFlows.find(([key]) => key === flow) ?? []
-  const label = `${name} in ${asset} by day`
+  const label = `${name} in ${asset} by ${periodName(statement.days.length)}`
   const read = (index: number) => readingOf(periods[index], asset)
   return (
     <>
@@ -70,7 +79,7 @@ interface Period {
 }
 
 const periodsOf = (days: ReadonlyArray<StatementDay>): ReadonlyArray<Period> => {
-  const length = [1, 2, 7, 14].find((length) => days.length / length <= maxColumns) ?? 28
+  const length = periodLength(days.length)
   return Array.from({ length: Math.ceil(days.length / length) }, (_, index) => {
     const own = days.slice(index * length, (index + 1) * length)
     const from = startOfDate(own[0]?.date ?? "")

@@ -2,7 +2,7 @@ import type { Asset } from "@card-rewards/domain/Money"
 import type { Statement } from "@card-rewards/domain/Statement"
 import { useState } from "react"
 import { Link } from "wouter"
-import { FlowChart, type RewardFlow, rewardFlows } from "../charts/FlowChart.tsx"
+import { FlowChart, periodName, type RewardFlow, rewardFlows } from "../charts/FlowChart.tsx"
 import { RangeChoice } from "../statements/RangeChoice.tsx"
 import { isEmpty, sum } from "../statements/Statement.ts"
 import { useDayRange } from "../statements/useDayRange.ts"
@@ -38,7 +38,7 @@ export const Rewards = () => {
           <>
             <Sums asset={asset} statement={statement} />
             <Panel
-              title="By day"
+              title={`By ${periodName(statement.days.length)}`}
               hint="When it happened, by UTC days; a reward is paid when its user claims it."
               actions={<Segments label="Flow" value={flow} onChange={setFlow} options={flowOptions} />}
             >
