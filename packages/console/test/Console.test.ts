@@ -11,6 +11,7 @@ import { rotatesKey } from "./KeyRotation.ts"
 import { followsEvents } from "./Live.ts"
 import { failsOffline } from "./Offline.ts"
 import { pictures } from "./Pictures.ts"
+import { showsDefinition } from "./ProgramPages.ts"
 import { showsReference } from "./Reference.ts"
 import { findsPurchase } from "./Purchases.ts"
 import { meetsReplay, startsReplay } from "./ReplayRun.ts"
@@ -63,6 +64,8 @@ describe.skipIf(browser === undefined)("the console", () => {
     it.effect("shows all problems of a version beside their fields, and publishes it once they are fixed", () =>
       problemsBesideFields(browser)
     )
+
+    it.effect("shows what a version pays and limits, from when", () => showsDefinition(browser))
 
     it.effect("simulates a draft against the past", () => simulatesDraft(browser))
 

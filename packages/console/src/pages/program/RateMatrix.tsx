@@ -51,13 +51,15 @@ export const RateMatrix = ({
               ))}
             </Row>
           )}
-          <Row name="Cap per month and user">
-            <td />
-            <Cap asset={asset} perMonth={caps.perMonth} />
-            {categories.map(({ id }) => (
-              <Cap key={id} asset={asset} perMonth={entryOf(caps.categories, id)?.perMonth} />
-            ))}
-          </Row>
+          {categories.length > 0 && (
+            <Row name="Cap per month and user">
+              <td />
+              <td />
+              {categories.map(({ id }) => (
+                <Cap key={id} asset={asset} perMonth={entryOf(caps.categories, id)?.perMonth} />
+              ))}
+            </Row>
+          )}
         </tbody>
       </table>
     </Scrollable>

@@ -1,5 +1,6 @@
 import { scaleUtc } from "@visx/scale"
-import { printDay } from "../../format/Time.ts"
+import { printIn } from "../../format/Time.ts"
+import { useZone } from "../../ui/Zone.tsx"
 
 interface Version {
   readonly version: number
@@ -29,6 +30,8 @@ export const VersionLine = ({
   readonly versions: ReadonlyArray<Version>
   readonly now: number
 }) => {
+  const zone = useZone()
+  const dayOf = ({ effectiveFrom }: Version) => printIn(zone, effectiveFrom, "day")
   const ordered = versions.toSorted(
     (left, right) => left.effectiveFrom - right.effectiveFrom || left.version - right.version
   )
@@ -54,7 +57,7 @@ export const VersionLine = ({
               style={{ left: `${left}%`, width: `${Math.max(0, right - left)}%` }}
             >
               <b>v{version.version}</b>
-              <span>{printDay(version.effectiveFrom)}</span>
+              <span>{dayOf(version)}</span>
             </span>
           )
         })}
@@ -66,7 +69,7 @@ export const VersionLine = ({
           .map(
             (version) =>
               [
-                `version ${version.version} from ${printDay(version.effectiveFrom)}`,
+                `version ${version.version} from ${dayOf(version)}`,
                 ...(version === current ? ["in force now"] : [])
               ].join(", ")
           )
