@@ -15,6 +15,9 @@ import { storedReplay, storeReplay } from "./StoredReplay.ts"
 /** How often a replay is read while it runs. */
 const runningMillis = 1_000
 
+/** Where the service stops to count the events of some kinds. */
+const maxCounted = 100_000
+
 /** Delivers stored events again. Shows the latest replay that this tab knows: its own, or one that it met running. */
 export const Replays = ({ endpointId }: { readonly endpointId: EndpointId }) => {
   const [replayId, setReplayId] = useState(() => storedReplay(endpointId))
@@ -56,30 +59,34 @@ export const Replays = ({ endpointId }: { readonly endpointId: EndpointId }) => 
   )
 }
 
-const Progress = ({ replay: { events, from, id, kinds, state, to } }: { readonly replay: Replay }) => (
-  <div className="replay-state">
-    <div role="status">
-      <Badge tone={state === "running" ? "wait" : "good"}>{state}</Badge> {wordsOf(state, events)}
+const Progress = ({ replay }: { readonly replay: Replay }) => {
+  const { from, id, kinds, state, to } = replay
+  return (
+    <div className="replay-state">
+      <div role="status">
+        <Badge tone={state === "running" ? "wait" : "good"}>{state}</Badge> {wordsOf(replay)}
+      </div>
+      {state === "running" && <progress aria-label="The replay is running" />}
+      <Facts>
+        <Fact name="Replay" className="mono">
+          {id}
+        </Fact>
+        <Fact name="Created from">
+          <When at={from} />
+        </Fact>
+        <Fact name="Until before">
+          <When at={to} />
+        </Fact>
+        <Fact name="Kinds">{kinds === undefined ? "All" : kinds.map((kind) => eventNames[kind]).join(", ")}</Fact>
+      </Facts>
     </div>
-    {state === "running" && <progress aria-label="The replay is running" />}
-    <Facts>
-      <Fact name="Replay" className="mono">
-        {id}
-      </Fact>
-      <Fact name="Created from">
-        <When at={from} />
-      </Fact>
-      <Fact name="Until before">
-        <When at={to} />
-      </Fact>
-      <Fact name="Kinds">{kinds === undefined ? "All" : kinds.map((kind) => eventNames[kind]).join(", ")}</Fact>
-    </Facts>
-  </div>
-)
+  )
+}
 
-const wordsOf = (state: Replay["state"], events: number): string => {
+const wordsOf = ({ events, kinds, state }: Replay): string => {
   if (events === 0) return "No stored event is of that time and those kinds."
-  const count = `${events.toLocaleString("en")} ${events === 1 ? "event" : "events"}`
+  const orMore = kinds !== undefined && events >= maxCounted ? " or more" : ""
+  const count = `${events.toLocaleString("en")}${orMore} ${events === 1 ? "event" : "events"}`
   return state === "running"
     ? `${count} to be delivered again, behind new ones.`
     : `${count}: each was delivered, or waits for its next attempt.`
