@@ -27,8 +27,8 @@ export const App = () => {
   }, [])
   const signOut = useCallback(() => {
     signOuts.current++
-    forgetKey()
     setSession(undefined)
+    forgetKey()
   }, [])
   const setClock = useCallback(
     (clockOffsetMillis: number) =>

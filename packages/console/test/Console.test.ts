@@ -17,7 +17,7 @@ import { findsPurchase } from "./Purchases.ts"
 import { meetsReplay, startsReplay } from "./ReplayRun.ts"
 import { followsClock, followsVersions, outageKeepsContent, repeatsJump } from "./Rereads.ts"
 import { playsSandbox } from "./SandboxPlay.ts"
-import { explainsRefusedKey, keepsKeyInTab, staysSignedOut } from "./Session.ts"
+import { explainsRefusedKey, keepsKeyInTab, retriesStoredKey, staysSignedOut } from "./Session.ts"
 import { Stage } from "./Stage.ts"
 import { setsThreshold } from "./Threshold.ts"
 
@@ -35,6 +35,8 @@ describe.skipIf(browser === undefined)("the console", () => {
     )
 
     it.effect("stays signed out, also where a key is still being checked", () => staysSignedOut(browser))
+
+    it.effect("tries the key of the tab again on demand", () => retriesStoredKey(browser))
 
     it.effect("explains what to do about a key that is not accepted", () => explainsRefusedKey(browser))
 

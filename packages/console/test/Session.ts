@@ -19,9 +19,24 @@ export const keepsKeyInTab = (browser: Browser) =>
     }))
     assert.notInclude(kept.local + kept.cookies, stage.apiKey.slice(-20))
     assert.include(kept.session, stage.apiKey)
+    await open(page, "/users/anna", "anna")
     await page.getByRole("button", { name: "Sign out" }).click()
     await page.getByLabel("API key").waitFor()
     assert.strictEqual(await page.evaluate(() => JSON.stringify({ ...sessionStorage })), "{}")
+    assert.isTrue(page.url().endsWith("#/"), page.url())
+    assert.strictEqual(await page.title(), "Card Rewards console")
+  })
+
+/** The stored key of a tab is tried again where the service could not be asked. */
+export const retriesStoredKey = (browser: Browser) =>
+  inTab(browser, "light", async ({ page }, stage) => {
+    await signIn(page, stage)
+    await page.route("**/v1/programs", (route) => route.abort())
+    await page.reload()
+    await page.getByRole("alert").getByText("The service cannot be reached").waitFor()
+    await page.unroute("**/v1/programs")
+    await page.getByRole("button", { name: "Try again" }).click()
+    await page.getByRole("heading", { name: "Vault", level: 1 }).waitFor()
   })
 
 /** The key can be typed again. */

@@ -14,7 +14,7 @@ export const SignIn = ({
   readonly onForget: () => void
 }) => {
   const [apiKey, setApiKey] = useState("")
-  const { attempt, clearError, error, isBusy } = useSignIn(known, onSignIn)
+  const { attempt, clearFailure, failed, isBusy } = useSignIn(known, onSignIn)
   const submit = (event: FormEvent) => {
     event.preventDefault()
     const key = apiKey.trim()
@@ -22,7 +22,7 @@ export const SignIn = ({
   }
   const forget = () => {
     onForget()
-    clearError()
+    clearFailure()
   }
   return (
     <main className="sign-in">
@@ -31,11 +31,11 @@ export const SignIn = ({
         <h1>Card Rewards console</h1>
         <p className="lead">See your vault, rewards, users, programs and webhooks as the API sees them.</p>
         <KeyField value={apiKey} onChange={setApiKey} />
-        {error !== undefined && <Failure error={error} />}
+        {failed !== undefined && <Failure error={failed.error} onRetry={() => void attempt(failed.key)} />}
         <button type="submit" className="button primary wide" disabled={isBusy}>
           {isBusy ? "Checking the key …" : "Open the console"}
         </button>
-        {known !== undefined && error !== undefined && (
+        {known !== undefined && failed !== undefined && (
           <button type="button" className="link" onClick={forget}>
             Forget the key of this tab
           </button>
@@ -51,15 +51,15 @@ export const SignIn = ({
 
 /** Signs in with a key; at first with the one that was stored when the tab was opened, if any. */
 const useSignIn = (known: string | undefined, onSignIn: (apiKey: string) => Promise<void>) => {
-  const [error, setError] = useState<unknown>()
+  const [failed, setFailed] = useState<{ readonly key: string; readonly error: unknown }>()
   const [isBusy, setBusy] = useState(known !== undefined)
   const attempt = async (key: string) => {
     setBusy(true)
-    setError(undefined)
+    setFailed(undefined)
     try {
       await onSignIn(key)
-    } catch (reason) {
-      setError(reason)
+    } catch (error) {
+      setFailed({ key, error })
       setBusy(false)
     }
   }
@@ -68,7 +68,7 @@ const useSignIn = (known: string | undefined, onSignIn: (apiKey: string) => Prom
     // once: a key that is stored later was signed in with already
     // eslint-disable-next-line react-hooks/exhaustive-deps
   }, [])
-  return { attempt, clearError: () => setError(undefined), error, isBusy }
+  return { attempt, clearFailure: () => setFailed(undefined), failed, isBusy }
 }
 
 /** The key as a password field, which can be shown. */

@@ -4,6 +4,7 @@ import { Unauthorized } from "@card-rewards/domain/Errors"
 import { Cause, Effect, Exit, Layer, Redacted } from "effect"
 import { FetchHttpClient, HttpClientError } from "effect/http"
 import { createContext, use } from "react"
+import { navigate } from "wouter/use-hash-location"
 import { machineMillis } from "./Machine.ts"
 
 /** The typed client: in production, the operations under `sandbox` do not exist. */
@@ -27,8 +28,12 @@ const storageKey = "card-rewards.api-key"
 
 export const storedKey = (): string | undefined => sessionStorage.getItem(storageKey) ?? undefined
 export const storeKey = (apiKey: string): void => sessionStorage.setItem(storageKey, apiKey)
-/** Forgets the key, and all else that the tab knows of the integrator. */
-export const forgetKey = (): void => sessionStorage.clear()
+/** Forgets the key, and all else that the tab knows of the integrator: the address and the title may name a user. */
+export const forgetKey = (): void => {
+  sessionStorage.clear()
+  navigate("/", { replace: true })
+  document.title = "Card Rewards console"
+}
 
 /** Checks the key with the service and determines the environment. Fails with the service's own error. */
 export const connect = (apiKey: string) =>
