@@ -13,3 +13,8 @@ export const Country = Schema.String.check(
   })
 ).pipe(Schema.brand("Country"))
 export type Country = typeof Country.Type
+
+/** What was a {@link Country} when it was stored: codes come and go with versions of the service and of the client. */
+export const StoredCountry: typeof Country = Schema.String.check(
+  Schema.isPattern(/^[A-Z]{2}$/, { toJsonSchema: () => ({ pattern: "^[A-Z]{2}$" }) })
+).pipe(Schema.brand("Country"))

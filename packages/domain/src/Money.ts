@@ -65,6 +65,11 @@ export const Currency = Schema.String.check(
 ).pipe(Schema.brand("Currency"))
 export type Currency = typeof Currency.Type
 
+/** What was a {@link Currency} when it was stored: codes come and go with versions of the service and of the client. */
+const StoredCurrency: typeof Currency = Schema.String.check(
+  Schema.isPattern(/^[A-Z]{3}$/, { toJsonSchema: () => ({ pattern: "^[A-Z]{3}$" }) })
+).pipe(Schema.brand("Currency"))
+
 /** An amount of an asset. */
 export const AssetAmount = Schema.Struct({ asset: Asset, amount: Amount }).annotate({
   identifier: "AssetAmount",
@@ -74,9 +79,14 @@ export const AssetAmount = Schema.Struct({ asset: Asset, amount: Amount }).annot
 export type AssetAmount = typeof AssetAmount.Type
 
 /** An amount of a spend currency, in minor units. */
-export const SpendAmount = Schema.Struct({ currency: Currency, amount: Cents }).annotate({
-  identifier: "SpendAmount",
-  expected: "an object",
-  description: "An amount of a spend currency, in minor units (cents)."
-})
+const amountIn = (currency: typeof Currency) =>
+  Schema.Struct({ currency, amount: Cents }).annotate({
+    identifier: "SpendAmount",
+    expected: "an object",
+    description: "An amount of a spend currency, in minor units (cents)."
+  })
+export const SpendAmount = amountIn(Currency)
 export type SpendAmount = typeof SpendAmount.Type
+
+/** A {@link SpendAmount} of a response. */
+export const StoredAmount: typeof SpendAmount = amountIn(StoredCurrency)

@@ -1,7 +1,7 @@
 import { Schema } from "effect"
 import { type IntegratorId, ProgramId, TransactionId, UserId } from "./Ids.ts"
 import type { Account, Move } from "./Journal.ts"
-import { Amount, AssetAmount, Cents, SpendAmount } from "./Money.ts"
+import { Amount, AssetAmount, Cents, StoredAmount } from "./Money.ts"
 import { SpendEventKind } from "./SpendEvent.ts"
 import { Timestamp } from "./Time.ts"
 
@@ -22,7 +22,7 @@ export const Reward = Schema.Struct({
   transaction: Schema.Struct({ kind: SpendEventKind, externalTransactionId: TransactionId }),
   state: RewardState,
   amount: AssetAmount,
-  spend: SpendAmount,
+  spend: StoredAmount,
   claimableAt: Timestamp,
   createdAt: Timestamp,
   updatedAt: Timestamp,

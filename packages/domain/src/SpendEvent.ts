@@ -1,7 +1,7 @@
 import { Schema } from "effect"
-import { Country } from "./Country.ts"
+import { Country, StoredCountry } from "./Country.ts"
 import { IntegratorId, text, TransactionId, UserId } from "./Ids.ts"
-import { SpendAmount } from "./Money.ts"
+import { SpendAmount, StoredAmount } from "./Money.ts"
 import { Timestamp } from "./Time.ts"
 
 /** A 4-digit merchant category code. */
@@ -10,91 +10,78 @@ export const Mcc = Schema.String.check(Schema.isPattern(/^[0-9]{4}$/, {
   toJsonSchema: () => ({ pattern: "^[0-9]{4}$" })
 }))
 
-/** The merchant of a purchase. */
-export const Merchant = Schema.Struct({
-  descriptor: text(1, 200),
-  mcc: Mcc,
-  mid: Schema.optionalKey(text(1, 64)),
-  country: Schema.optionalKey(Country)
-}).annotate({
-  identifier: "Merchant",
-  expected: "an object",
-  description: "Where the card was used."
-})
+const merchantIn = (country: typeof Country) =>
+  Schema.Struct({
+    descriptor: text(1, 200),
+    mcc: Mcc,
+    mid: Schema.optionalKey(text(1, 64)),
+    country: Schema.optionalKey(country)
+  }).annotate({
+    identifier: "Merchant",
+    expected: "an object",
+    description: "Where the card was used."
+  })
 
-const common = {
-  integratorId: IntegratorId,
-  userId: UserId,
-  externalTransactionId: TransactionId,
-  amount: SpendAmount,
-  merchant: Merchant,
-  occurredAt: Timestamp
+/** The merchant of a purchase. */
+export const Merchant = merchantIn(Country)
+
+/** The five kinds of events, with these codes. */
+const eventsIn = (amount: typeof SpendAmount, merchant: typeof Merchant) => {
+  const common = {
+    integratorId: IntegratorId,
+    userId: UserId,
+    externalTransactionId: TransactionId,
+    amount,
+    merchant,
+    occurredAt: Timestamp
+  }
+  return Schema.Union([
+    Schema.Struct({ kind: Schema.tag("authorization"), ...common }).annotate({
+      identifier: "AuthorizationEvent",
+      expected: "an object",
+      description: "An authorization of the card. It leads to an estimate, never to a reward."
+    }),
+    Schema.Struct({
+      kind: Schema.tag("incremental_authorization"),
+      ...common,
+      authorizationId: TransactionId
+    }).annotate({
+      identifier: "IncrementalAuthorizationEvent",
+      expected: "an object",
+      description: "An increase of an open authorization. `amount` is the increase, not the new total."
+    }),
+    Schema.Struct({
+      kind: Schema.tag("clearing"),
+      ...common,
+      authorizationId: Schema.optionalKey(TransactionId)
+    }).annotate({
+      identifier: "ClearingEvent",
+      expected: "an object",
+      description: "A transaction settled with its final amount. It earns a reward."
+    }),
+    Schema.Struct({ kind: Schema.tag("reversal"), ...common, authorizationId: TransactionId }).annotate({
+      identifier: "ReversalEvent",
+      expected: "an object",
+      description: "An authorization was voided or expired before clearing."
+    }),
+    Schema.Struct({ kind: Schema.tag("refund"), ...common, originalTransactionId: TransactionId }).annotate({
+      identifier: "RefundEvent",
+      expected: "an object",
+      description: "A full or partial refund to the cardholder after clearing. `amount` is the amount of this refund."
+    })
+  ]).annotate({
+    identifier: "SpendEvent",
+    expected: "an object",
+    description: "A card transaction as it happened; `kind` selects the variant."
+  })
 }
 
-/** An authorization. It leads to an estimate, never to a reward. */
-export const Authorization = Schema.Struct({ kind: Schema.tag("authorization"), ...common }).annotate({
-  identifier: "AuthorizationEvent",
-  expected: "an object",
-  description: "An authorization of the card. It leads to an estimate, never to a reward."
-})
-
-/** An increase of an open authorization; `amount` is the increase. */
-export const IncrementalAuthorization = Schema.Struct({
-  kind: Schema.tag("incremental_authorization"),
-  ...common,
-  authorizationId: TransactionId
-}).annotate({
-  identifier: "IncrementalAuthorizationEvent",
-  expected: "an object",
-  description: "An increase of an open authorization. `amount` is the increase, not the new total."
-})
-
-/** A transaction settled with its final amount, which earns a reward. */
-export const Clearing = Schema.Struct({
-  kind: Schema.tag("clearing"),
-  ...common,
-  authorizationId: Schema.optionalKey(TransactionId)
-}).annotate({
-  identifier: "ClearingEvent",
-  expected: "an object",
-  description: "A transaction settled with its final amount. It earns a reward."
-})
-
-/** An authorization was voided, in part or in full, before clearing. */
-export const Reversal = Schema.Struct({
-  kind: Schema.tag("reversal"),
-  ...common,
-  authorizationId: TransactionId
-}).annotate({
-  identifier: "ReversalEvent",
-  expected: "an object",
-  description: "An authorization was voided or expired before clearing."
-})
-
-/** A refund after clearing; `amount` is the amount of this refund. */
-export const Refund = Schema.Struct({
-  kind: Schema.tag("refund"),
-  ...common,
-  originalTransactionId: TransactionId
-}).annotate({
-  identifier: "RefundEvent",
-  expected: "an object",
-  description: "A full or partial refund to the cardholder after clearing. `amount` is the amount of this refund."
-})
-
 /** Request body of `POST /v1/spend-events` (contract, section 2.1). */
-export const SpendEvent = Schema.Union([
-  Authorization,
-  IncrementalAuthorization,
-  Clearing,
-  Reversal,
-  Refund
-]).annotate({
-  identifier: "SpendEvent",
-  expected: "an object",
-  description: "A card transaction as it happened; `kind` selects the variant."
-})
+export const SpendEvent = eventsIn(SpendAmount, Merchant)
 export type SpendEvent = typeof SpendEvent.Type
+
+/** A {@link SpendEvent} of a response. */
+export const StoredSpendEvent: typeof SpendEvent = eventsIn(StoredAmount, merchantIn(StoredCountry))
 
 /** The five kinds. */
 export const SpendEventKind = Schema.Literals([
@@ -152,7 +139,7 @@ export const WaitingSpendEvent = Schema.Struct({
   id: Schema.String,
   receivedAt: Timestamp,
   waitingFor: Original,
-  event: SpendEvent
+  event: StoredSpendEvent
 })
 export type WaitingSpendEvent = typeof WaitingSpendEvent.Type
 

@@ -1,7 +1,7 @@
 import { Schema } from "effect"
 import { ProgramId } from "./Ids.ts"
 import { Amount } from "./Money.ts"
-import { Original, SpendEvent } from "./SpendEvent.ts"
+import { Original, StoredSpendEvent } from "./SpendEvent.ts"
 import { Timestamp } from "./Time.ts"
 
 /** Why a clearing earned nothing in a program (decisions, section 9). */
@@ -39,7 +39,7 @@ export const SpendEventStatus = Schema.Struct({
   receivedAt: Timestamp,
   state: Schema.Literals(["stored", "waiting", "applied"]),
   waitingFor: Schema.optionalKey(Original),
-  event: SpendEvent,
+  event: StoredSpendEvent,
   outcomes: Schema.optionalKey(Schema.Array(ProgramOutcome)),
   reason: Schema.optionalKey(WithoutOutcomes)
 }).annotate({

@@ -1,12 +1,12 @@
 import { Schema } from "effect"
-import { Country } from "./Country.ts"
+import { Country, StoredCountry } from "./Country.ts"
 import { text, UserId } from "./Ids.ts"
 import { Timestamp } from "./Time.ts"
 
 /** The attributes of a user on which rewards depend, at the time of a purchase. */
 export const Attributes = Schema.Struct({
   tier: Schema.optionalKey(text(1, 128)),
-  country: Schema.optionalKey(Country),
+  country: Schema.optionalKey(StoredCountry),
   segment: Schema.optionalKey(text(1, 128))
 })
 export type Attributes = typeof Attributes.Type
@@ -26,7 +26,11 @@ export const User = Schema.Struct({
 export type User = typeof User.Type
 
 /** Request body of `PUT /v1/users/{userId}`. An omitted attribute is cleared; `referredBy` is set once. */
-export const Enrollment = Schema.Struct({ ...Attributes.fields, referredBy: Schema.optionalKey(UserId) }).annotate({
+export const Enrollment = Schema.Struct({
+  ...Attributes.fields,
+  country: Schema.optionalKey(Country),
+  referredBy: Schema.optionalKey(UserId)
+}).annotate({
   identifier: "Enrollment",
   expected: "an object",
   description: "The user's attributes. An omitted attribute is cleared; `referredBy` is set once, at enrollment."

@@ -107,8 +107,8 @@ const mapEntries = <A, B>(
 const mapValues = <A, B>(record: Readonly<Record<string, A>>, value: (value: A) => B): Record<string, B> =>
   mapEntries(record, (key, inner) => [key, value(inner)])
 
-/** Removes the suffix that Effect adds to the encoded form of a class. */
-const plainName = (name: string): string => name.replace(/Encoded$/, "")
+/** Removes the suffixes that Effect adds to the encoded form of a class, and to a second schema of a name. */
+const plainName = (name: string): string => name.replace(/(Encoded|_\d+)+$/, "")
 
 /** Shortens schemas: no suffixes, no `allOf` of single limits, and a discriminator for unions by `kind` or `_tag`. */
 const simplify = (value: unknown): unknown => {

@@ -2,7 +2,7 @@
 import type { WebhookEventKind } from "@card-rewards/domain/Event"
 import { IntegratorId, Reference, TransactionId, UserId } from "@card-rewards/domain/Ids"
 import { Currency, printFixed, printUnits } from "@card-rewards/domain/Money"
-import type { Clearing, SpendEvent } from "@card-rewards/domain/SpendEvent"
+import type { SpendEvent } from "@card-rewards/domain/SpendEvent"
 import { Context, Effect, Schedule } from "effect"
 import type { SandboxOperations } from "../../CardRewards.ts"
 import type { EventLog } from "../EventLog.ts"
@@ -88,7 +88,7 @@ export const enroll = Effect.fnUntraced(function*(name: keyof typeof programs) {
 })
 
 /** What the spend events of a story have in common. */
-type Purchase = Omit<typeof Clearing.Type, "kind" | "authorizationId">
+type Purchase = Omit<Extract<SpendEvent, { readonly kind: "clearing" }>, "kind" | "authorizationId">
 
 /** How long a stored spend event may take until it is applied, and how often it is read meanwhile. */
 const appliedTimeoutSeconds = 30
