@@ -23,15 +23,18 @@ const settings = {
 const iterations = { scram_iterations: "1" } as const
 
 /**
- * A vitest `globalSetup`: one PostgreSQL server for the test run, or the server of `DATABASE_URL`. TestDatabase.ts
- * creates the databases of the test files on it.
+ * Another server for the tests, as its superuser. Tests drop roles of the whole server, so that `DATABASE_URL`, which
+ * names an operator's database, does not select it.
+ */
+export const givenServer = Config.option(Config.Redacted("TEST_DATABASE_URL"))
+
+/**
+ * A vitest `globalSetup`: one PostgreSQL server for the test run, or the {@link givenServer}. TestDatabase.ts creates
+ * the databases of the test files on it.
  */
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
   const configured = await Effect.runPromise(Effect.gen(function*() {
-    return {
-      url: yield* Config.option(Config.Redacted("DATABASE_URL")),
-      binDir: yield* Config.option(Config.String("PG_BIN_DIR"))
-    }
+    return { url: yield* givenServer, binDir: yield* Config.option(Config.String("PG_BIN_DIR")) }
   }))
   if (Option.isSome(configured.url)) {
     project.provide("postgresUrl", Redacted.value(configured.url.value))
