@@ -1,8 +1,6 @@
+import { temporaryFolder } from "@card-rewards/dev-postgres/TemporaryFolder"
 import { Data, Duration, Effect, Schedule } from "effect"
 import { type ChildProcess, spawn } from "node:child_process"
-import { chmodSync, mkdtempSync, rmSync } from "node:fs"
-import { tmpdir } from "node:os"
-import * as path from "node:path"
 import { fileURLToPath } from "node:url"
 import { ended, stop } from "../start/Children.ts"
 import * as DemoFile from "../start/DemoFile.ts"
@@ -17,7 +15,7 @@ export class ServiceEnded extends Data.TaggedError("ServiceEnded")<{ readonly me
 
 /** `npm start` over a temporary folder; succeeds with the contents of `demo.json`. */
 export const startService = Effect.gen(function*() {
-  const dataDir = yield* temporaryFolder
+  const dataDir = yield* temporaryFolder("card-rewards-demo-")
   const child = yield* Effect.acquireRelease(
     Effect.sync(() => launch(dataDir)),
     (child) => stop(child, stopTimeout)
@@ -30,16 +28,6 @@ export const startService = Effect.gen(function*() {
     Effect.fail(new ServiceEnded({ message: `The service did not start (${end})` })))
   return yield* Effect.raceFirst(written, failed)
 })
-
-/** PostgreSQL's user can enter it: otherwise the data would be elsewhere, and remain there. */
-const temporaryFolder = Effect.acquireRelease(
-  Effect.sync(() => {
-    const folder = mkdtempSync(path.join(tmpdir(), "card-rewards-demo-"))
-    chmodSync(folder, 0o711)
-    return folder
-  }),
-  (folder) => Effect.sync(() => rmSync(folder, { recursive: true, force: true }))
-)
 
 const launch = (dataDir: string): ChildProcess => {
   const { CELLS: _cells, DATABASE_URL: _database, SECRETS_KEY: _secrets, ...inherited } = process.env

@@ -1,7 +1,7 @@
 import { EmbeddedPostgres } from "@card-rewards/dev-postgres/EmbeddedPostgres"
+import { folder } from "@card-rewards/testing/Processes"
 import { Context, Effect, Layer, Redacted } from "effect"
-import { chmodSync, existsSync, mkdtempSync, readFileSync, readdirSync, rmSync } from "node:fs"
-import { tmpdir } from "node:os"
+import { readFileSync, readdirSync } from "node:fs"
 import { join } from "node:path"
 
 /** A PostgreSQL of one test, as durable as by default, whose processes the test can kill. */
@@ -18,17 +18,8 @@ export class Cluster extends Context.Service<Cluster, {
     Layer.effect(
       Cluster,
       Effect.gen(function*() {
-        const parent = mkdtempSync(join(tmpdir(), "card-rewards-cluster-"))
-        // a server that root starts runs as another user, which needs to enter the folder
-        chmodSync(parent, 0o711)
-        const dataDir = join(parent, "data")
+        const dataDir = join(yield* folder, "data")
         const directory = () => readFileSync(join(dataDir, "location"), "utf8")
-        yield* Effect.addFinalizer(() =>
-          Effect.sync(() => {
-            if (existsSync(join(dataDir, "location"))) rmSync(directory(), { recursive: true, force: true })
-            rmSync(parent, { recursive: true, force: true })
-          })
-        )
         const context = yield* Layer.build(EmbeddedPostgres.layer({ dataDir, settings, ephemeral: true }))
         const { url } = yield* Effect.provide(EmbeddedPostgres, context)
         const postmaster = () => Number.parseInt(readFileSync(join(directory(), "postmaster.pid"), "utf8"), 10)

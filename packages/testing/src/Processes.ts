@@ -1,10 +1,9 @@
 import { bundleOf, type Program } from "@card-rewards/bundle/Bundle"
 import { nodeOptions } from "@card-rewards/core/Process"
+import { temporaryFolder } from "@card-rewards/dev-postgres/TemporaryFolder"
 import { Effect, Schema, type Scope } from "effect"
 import { randomInt } from "node:crypto"
-import { chmodSync, mkdtempSync, rmSync } from "node:fs"
 import { createServer } from "node:net"
-import { tmpdir } from "node:os"
 import { join, resolve } from "node:path"
 import { secretsKeyText } from "./Secrets.ts"
 import * as TestProcess from "./TestProcess.ts"
@@ -72,12 +71,5 @@ export const variables = (databaseUrl: string, more: Variables = {}): Variables 
   ...more
 })
 
-/** A folder that is removed with the scope, and that every user can enter: PostgreSQL's data is in it. */
-export const folder: Effect.Effect<string, never, Scope.Scope> = Effect.acquireRelease(
-  Effect.sync(() => {
-    const path = mkdtempSync(join(tmpdir(), "card-rewards-e2e-"))
-    chmodSync(path, 0o711)
-    return path
-  }),
-  (path) => Effect.sync(() => rmSync(path, { recursive: true, force: true }))
-)
+/** A folder that is removed with the scope, for PostgreSQL's data too. */
+export const folder: Effect.Effect<string, never, Scope.Scope> = temporaryFolder("card-rewards-e2e-")

@@ -1,3 +1,4 @@
+import { removeFolder } from "@card-rewards/dev-postgres/TemporaryFolder"
 import { PgClient } from "@effect/sql-pg"
 import { Effect, Redacted, type Scope } from "effect"
 import { Reactivity } from "effect/reactivity"
@@ -26,13 +27,15 @@ export const dataDir = (mode: number): Effect.Effect<string, never, Scope.Scope>
       return path.join(dir, "data")
     }),
     (dir) =>
-      Effect.sync(() => {
-        for (const pid of processesOf(dir)) kill(pid)
+      Effect.gen(function*() {
+        // one that is killed may just have started another
+        yield* until(() => {
+          for (const pid of processesOf(dir)) kill(pid)
+          return processesOf(dir).length === 0
+        })
         const location = path.join(dir, "location")
-        if (fs.existsSync(location)) {
-          fs.rmSync(path.dirname(fs.readFileSync(location, "utf8")), { recursive: true, force: true })
-        }
-        fs.rmSync(path.dirname(dir), { recursive: true, force: true })
+        if (fs.existsSync(location)) yield* removeFolder(path.dirname(fs.readFileSync(location, "utf8")))
+        yield* removeFolder(path.dirname(dir))
       })
   )
 
