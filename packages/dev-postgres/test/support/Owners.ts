@@ -12,6 +12,9 @@ import { type Control, files } from "../../src/supervisor/Options.ts"
 
 const program = fileURLToPath(new URL("./owner.ts", import.meta.url))
 
+/** Ends an owner, by the pipe that is its file descriptor 3, with the process of the test. */
+const lifeline = ["--import", new URL("../../../../scripts/lifeline.mjs", import.meta.url).href]
+
 /** A process with a lease on the embedded server of a data directory. */
 export interface Owner {
   readonly process: ChildProcess
@@ -41,7 +44,7 @@ export const dataDir = (mode: number): Effect.Effect<string, never, Scope.Scope>
 
 /** Starts an owner without waiting for its server. */
 export const launch = (dir: string): ChildProcess =>
-  spawn(process.execPath, [program, dir], { stdio: ["ignore", "pipe", "inherit"] })
+  spawn(process.execPath, [...lifeline, program, dir], { stdio: ["ignore", "pipe", "inherit", "pipe"] })
 
 /** Waits until an owner's server runs. */
 export const ready = (child: ChildProcess): Effect.Effect<Owner> =>
