@@ -8,6 +8,7 @@ import {
   mkdirSync,
   readFileSync,
   renameSync,
+  rmSync,
   statSync
 } from "node:fs"
 import { join, resolve } from "node:path"
@@ -30,7 +31,7 @@ const args = ["--no-sandbox", "--disable-gpu", "--font-render-hinting=none", "--
 
 /**
  * A real Chromium: the one in `@sparticuz/chromium`, which is unpacked once and needs nothing of the system but Linux
- * on x64, else the system's. Undefined, with the reason, where neither starts.
+ * on x64, else the system's. Undefined, with the reason, where neither starts; with `CI` set that is an error.
  */
 export const launch = async (): Promise<{ readonly browser: Browser | undefined; readonly reason: string }> => {
   const tried: Array<string> = []
@@ -41,7 +42,9 @@ export const launch = async (): Promise<{ readonly browser: Browser | undefined;
       tried.push(error instanceof Error ? (error.message.split("\n")[0] ?? "") : String(error))
     }
   }
-  return { browser: undefined, reason: tried.join("; ") }
+  const reason = tried.join("; ")
+  if (process.env["CI"] !== undefined) throw new Error(`The console's tests have no browser: ${reason}`)
+  return { browser: undefined, reason }
 }
 
 /** Unpacked once, with the libraries it needs, under a name that only a whole one gets. */
@@ -56,9 +59,19 @@ const packaged = async (): Promise<Program> => {
     await pipeline(createReadStream(new URL("chromium.br", archives)), createBrotliDecompress(), target)
     const libraries = brotliDecompressSync(readFileSync(new URL("al2023.tar.br", archives)))
     execFileSync("tar", ["-x", "-C", partial], { input: libraries })
-    renameSync(partial, folder)
+    moveTo(folder, partial)
   }
   return { executablePath: join(folder, "chromium"), env: { ...process.env, LD_LIBRARY_PATH: join(folder, "lib") } }
+}
+
+/** Of several processes that unpack at once, the first one's is kept. */
+const moveTo = (folder: string, partial: string): void => {
+  try {
+    renameSync(partial, folder)
+  } catch (error) {
+    if (!existsSync(folder)) throw error
+    rmSync(partial, { recursive: true, force: true })
+  }
 }
 
 const system = async (): Promise<Program> => {

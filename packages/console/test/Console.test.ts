@@ -1,4 +1,4 @@
-import { describe, layer } from "@effect/vitest"
+import { assert, describe, it, layer } from "@effect/vitest"
 import { explainsReward, rewardsAddUp, vaultToTheLastUnit } from "./Amounts.ts"
 import { passesAxe, showsLocalTime } from "./Appearances.ts"
 import { servesAssets } from "./Assets.ts"
@@ -23,6 +23,9 @@ import { setsThreshold } from "./Threshold.ts"
 
 const { browser, reason } = await launch()
 if (browser === undefined) process.stderr.write(`The console's tests are skipped, there is no browser: ${reason}\n`)
+
+// counted as skipped where the others are not registered
+it.skipIf(browser === undefined)("the console's tests have a browser", () => assert.isDefined(browser))
 
 describe.skipIf(browser === undefined)("the console", () => {
   if (browser === undefined) return
