@@ -7,6 +7,7 @@ import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs"
 import { createRequire } from "node:module"
 import * as os from "node:os"
 import * as path from "node:path"
+import { closingLines, type Results } from "./check/ClosingLines.ts"
 
 interface Step {
   readonly name: string
@@ -28,7 +29,7 @@ const main = async (): Promise<number> => {
       if (code !== 0) return code
     }
     const code = await run(testStep(rest, results, seeds))
-    printClosingLine(results)
+    printClosingLines(results, code)
     return code
   } finally {
     rmSync(scratch, { recursive: true, force: true })
@@ -112,35 +113,9 @@ const readArguments = (args: ReadonlyArray<string>): { seeds: string | undefined
   return { seeds: inline ?? args[at + 1], rest: args.toSpliced(at, inline === undefined ? 2 : 1) }
 }
 
-interface Results {
-  readonly numPassedTests: number
-  readonly numFailedTests: number
-  readonly numPendingTests: number
-  readonly numTodoTests: number
-  readonly testResults: ReadonlyArray<{ readonly status: string; readonly assertionResults: ReadonlyArray<Test> }>
-}
-
-interface Test {
-  readonly status: string
-  readonly fullName: string
-}
-
-/** A line for each test that was skipped, and the last line of all, for machines: `N passed, N failed, N skipped`. */
-const printClosingLine = (file: string): void => {
-  if (!existsSync(file)) return
-  const results = readJson<Results>(file)
-  // A file that fails before or between its tests counts as one failure: none of its tests reports it.
-  const brokenFiles = results.testResults.filter(({ status, assertionResults }) =>
-    status === "failed" && assertionResults.every((test) => test.status !== "failed")
-  )
-  const undone = results.testResults.flatMap(({ assertionResults }) => assertionResults)
-    .filter(({ status }) => status !== "passed" && status !== "failed")
-  for (const { fullName } of undone) process.stdout.write(`skipped: ${fullName}\n`)
-  const failed = results.numFailedTests + brokenFiles.length
-  const skipped = results.numPendingTests + results.numTodoTests
-  process.stdout.write(
-    `${results.numPassedTests} passed, ${failed} failed${skipped > 0 ? `, ${skipped} skipped` : ""}\n`
-  )
+/** Vitest writes no results where it does not come to its end. */
+const printClosingLines = (file: string, code: number): void => {
+  if (existsSync(file)) process.stdout.write(closingLines(readJson<Results>(file), code))
 }
 
 const readJson = <A>(file: string): A => JSON.parse(readFileSync(file, "utf8"))
