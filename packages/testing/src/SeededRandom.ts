@@ -38,8 +38,10 @@ export const make = (seed: number): SeededRandom => {
   }
 }
 
-/** Parses `TEST_SEEDS`: a number of seeds, or single seeds as `7,8`. */
-export const parseSeeds = (text: string): ReadonlyArray<number> =>
-  text.includes(",")
+/** Parses `TEST_SEEDS`: a number of seeds, or single seeds as `7,8`, or `7,` for one. Throws for anything else. */
+export const parseSeeds = (text: string): ReadonlyArray<number> => {
+  if (!/^[1-9]\d*(,[1-9]\d*)*,?$/.test(text)) throw new Error(`Not a number of seeds, nor seeds as 7,8: ${text}`)
+  return text.includes(",")
     ? text.split(",").filter((seed) => seed !== "").map(Number)
     : Array.from({ length: Number(text) }, (_, index) => index + 1)
+}

@@ -3,6 +3,7 @@ import { IntegratorId, ProgramId } from "@card-rewards/domain/Ids"
 import type { Simulation } from "@card-rewards/domain/Simulation"
 import { instant, latestMillis, printTimestamp } from "@card-rewards/domain/Time"
 import { processAll } from "@card-rewards/testing/EventProcessing"
+import { parseSeeds } from "@card-rewards/testing/SeededRandom"
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
@@ -57,7 +58,9 @@ const versionOf = (seed: number): Definition => {
 const under = (operations: ReadonlyArray<Operation>, definition: Definition): ReadonlyArray<Operation> =>
   operations.map((operation) => operation.op === "publish" ? { ...operation, definition } : operation)
 
-const seeds = Array.from({ length: Number(process.env["TEST_SEEDS"] ?? "8") }, (_, index) => index + 1)
+/** The number of seeds with which every kind of history comes up often enough. */
+const reachingAll = 8
+const seeds = parseSeeds(process.env["TEST_SEEDS"] ?? `${reachingAll}`)
 const operationsPerSeed = 90
 const day = 86_400_000
 
@@ -149,6 +152,7 @@ layer(services)("a simulation", (it) => {
       const [refunded] = yield* sql<{ count: number }>`SELECT count(*)::int AS count FROM rewards
         WHERE program_id = 'pa' AND refunded_spend > 0 AND integrator_id LIKE 'simulated-%'`
       totals.refunds = refunded?.count ?? 0
+      if (seeds.length < reachingAll) return
       assert.isAbove(totals.purchases, 8 * seeds.length, JSON.stringify(totals))
       assert.isAbove(totals.differ, seeds.length / 3, JSON.stringify(totals))
       assert.isAbove(totals.capped, 0, JSON.stringify(totals))
