@@ -38,8 +38,11 @@ export interface Program {
 
 /** The absolute path of this checkout. */
 export const ownRoot = resolve(import.meta.dirname, "../../..")
-/** V8's code cache of the programs. It halves the CPU time of a start, of which a run has dozens. */
-const compileCache = resolve(ownRoot, "node_modules/.cache/card-rewards/bench-compile-cache")
+/**
+ * V8's code cache of the programs, which an installation empties. It halves the CPU time of a start, of which a run has
+ * dozens.
+ */
+const compileCache = resolve(ownRoot, "node_modules/.cache/card-rewards/compile-cache")
 const everyTenMillis = Schedule.spaced("10 millis")
 const stopTimeoutSeconds = 20
 const readyTimeoutSeconds = 30

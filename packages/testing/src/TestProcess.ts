@@ -1,8 +1,7 @@
 import { Deferred, Effect, type Scope } from "effect"
 import { type ChildProcess, spawn, type StdioOptions } from "node:child_process"
 import { readFileSync } from "node:fs"
-import { tmpdir } from "node:os"
-import { join, resolve } from "node:path"
+import { resolve } from "node:path"
 
 /** A program in a process of its own. */
 export interface Running {
@@ -17,11 +16,16 @@ export interface Running {
   readonly residentBytes: () => number
 }
 
-/** Ends a process that has a pipe as file descriptor 3 with the process at the other end of the pipe. */
-const lifeline = ["--import", resolve(import.meta.dirname, "../../../scripts/lifeline.mjs")]
+const root = resolve(import.meta.dirname, "../../..")
 
-/** The variable of Node's cache of compiled code, without which a start takes half as long again. */
-export const compileCache = { NODE_COMPILE_CACHE: join(tmpdir(), "card-rewards-compile-cache") }
+/** Ends a process that has a pipe as file descriptor 3 with the process at the other end of the pipe. */
+const lifeline = ["--import", resolve(root, "scripts/lifeline.mjs")]
+
+/**
+ * The variable of Node's cache of compiled code, without which a start takes half as long again. The folder is that of
+ * scripts/bootstrap.mjs: an installation empties it.
+ */
+export const compileCache = { NODE_COMPILE_CACHE: resolve(root, "node_modules/.cache/card-rewards/compile-cache") }
 
 /**
  * Starts Node with these arguments and, but for {@link compileCache}, only these variables. It is killed when the scope
