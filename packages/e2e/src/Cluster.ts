@@ -20,7 +20,8 @@ export class Cluster extends Context.Service<Cluster, {
       Effect.gen(function*() {
         const dataDir = join(yield* folder, "data")
         const directory = () => readFileSync(join(dataDir, "location"), "utf8")
-        const context = yield* Layer.build(EmbeddedPostgres.layer({ dataDir, settings, ephemeral: true }))
+        const all = { ...sharedMemory, ...settings }
+        const context = yield* Layer.build(EmbeddedPostgres.layer({ dataDir, settings: all, ephemeral: true }))
         const { url } = yield* Effect.provide(EmbeddedPostgres, context)
         const postmaster = () => Number.parseInt(readFileSync(join(directory(), "postmaster.pid"), "utf8"), 10)
         return Cluster.of({
@@ -32,6 +33,9 @@ export class Cluster extends Context.Service<Cluster, {
       })
     )
 }
+
+/** In files of the data directory: that of a killed server would remain in /dev/shm. */
+const sharedMemory = { dynamic_shared_memory_type: "mmap" }
 
 /** The process may have ended already. */
 const kill = (pid: number | undefined): void => {
