@@ -6,6 +6,7 @@ import * as fs from "node:fs"
 import * as path from "node:path"
 
 const root = import.meta.dirname
+const modules = path.join(root, "node_modules")
 const dist = path.join(root, "dist")
 const page = path.join(dist, "index.html")
 
@@ -26,8 +27,26 @@ const isStale = (): boolean => {
   return fs.globSync(sources, { cwd: root }).some((file) => modifiedAt(path.join(root, file)) > builtAt)
 }
 
+const isAlive = (pid: number): boolean => {
+  try {
+    return process.kill(pid, 0)
+  } catch (error) {
+    return error instanceof Error && "code" in error && error.code === "EPERM"
+  }
+}
+
+/** Removes what builds have left whose process was killed. */
+const removeLeftOver = (): void => {
+  for (const name of fs.globSync(".console-*", { cwd: modules })) {
+    if (!isAlive(Number(name.slice(".console-".length)))) {
+      fs.rmSync(path.join(modules, name), { recursive: true, force: true })
+    }
+  }
+}
+
 const replace = async (): Promise<void> => {
-  const scratch = path.join(root, "node_modules", `.console-${process.pid}`)
+  removeLeftOver()
+  const scratch = path.join(modules, `.console-${process.pid}`)
   try {
     const { build } = await import("vite")
     await build({ root, logLevel: "warn", build: { outDir: scratch, emptyOutDir: true } })
