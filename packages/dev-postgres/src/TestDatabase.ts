@@ -42,11 +42,11 @@ export const make = Effect.fn("TestDatabase.make")(function*<E, R>(
 })
 
 /**
- * {@link make} with the service's schema, which `migrate` creates. A change of a migration's text makes a new template,
+ * {@link make} with the service's schema, which `migrate` creates. A change of a source of core makes a new template,
  * and so does a new week: the schema has a partition for each of the next weeks.
  */
 export const makeMigrated = <E, R>(migrate: TestDatabaseOptions<E, R>["migrate"]) =>
-  Effect.suspend(() => make({ fingerprint: `migrated_${fingerprintOf(migrations)}_${thisWeek()}`, migrate }))
+  Effect.suspend(() => make({ fingerprint: `migrated_${coreFingerprint()}_${thisWeek()}`, migrate }))
 
 /** The number of Mondays since 1970, in real time. */
 // @effect-diagnostics-next-line globalDate:off -- the database's time, also in a test with another clock
@@ -55,11 +55,13 @@ const thisWeek = (): number => Math.floor((Date.now() / 86_400_000 + 3) / 7)
 /** {@link make} with an empty database. */
 export const makeEmpty = make({ fingerprint: "empty", migrate: () => Effect.void })
 
-const migrations = new URL("../../core/src/migrations/", import.meta.url)
+const core = new URL("../../core/src/", import.meta.url)
+let hashOfCore: string | undefined
 
-const fingerprintOf = (folder: URL): string =>
-  globSync("**/*.ts", { cwd: folder }).toSorted()
-    .reduce((hash, file) => hash.update(readFileSync(new URL(file, folder))), createHash("sha256"))
+/** Computed once in a process: it reads all sources of core. */
+const coreFingerprint = (): string =>
+  hashOfCore ??= globSync("**/*.ts", { cwd: core }).toSorted()
+    .reduce((hash, file) => hash.update(readFileSync(new URL(file, core))), createHash("sha256"))
     .digest("hex").slice(0, 16)
 
 /** The address of the test run's server, as the superuser. */
