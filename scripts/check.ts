@@ -50,8 +50,14 @@ const staticSteps = (): ReadonlyArray<Step> => [
   script("bundles", "packages/bundle/src/main.ts"),
   script("generated files", "scripts/generate.ts", "--check"),
   // In CI alone: it needs the network, and an advisory may appear without any change here.
-  ...(process.env["CI"] === undefined ? [] : [script("audit of dependencies", "scripts/auditDependencies.ts")])
+  ...(process.env["CI"] === undefined ? [] : [audit()])
 ]
+
+/** Through the proxy that `HTTPS_PROXY` names, as npm. */
+const audit = (): Step => ({
+  ...script("audit of dependencies", "scripts/auditDependencies.ts"),
+  env: { NODE_USE_ENV_PROXY: "1" }
+})
 
 const testStep = (args: ReadonlyArray<string>, results: string, seeds: string | undefined): Step => ({
   ...script(
