@@ -75,6 +75,6 @@ const content = ({ busy, commit, flags, machine, sections, speed, startedAt }: R
   }))
 })
 
-/** Numbers with five significant digits. */
+/** Numbers with five significant digits, but integers as they are: counts, times and process ids. */
 const significant = (_: string, value: unknown): unknown =>
-  typeof value === "number" ? Number(value.toPrecision(5)) : value
+  typeof value === "number" && !Number.isInteger(value) ? Number(value.toPrecision(5)) : value

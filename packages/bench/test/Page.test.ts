@@ -45,7 +45,7 @@ const runOf = (sections: ReadonlyArray<Section>): Run => ({
   flags: { rounds: 2 },
   machine,
   speed: { findings: [{ competitor: "before the run", samples: [{ "fdatasync/s": 1_234.5678 }] }], stolenPercent: 2.5 },
-  busy: [{ pid: 7, command: "node tsc", cores: 0.75, seconds: 4 }],
+  busy: [{ pid: 1_234_567, command: "node tsc", cores: 0.75, seconds: 4 }],
   sections
 })
 
@@ -85,7 +85,7 @@ describe("the page", () => {
       assert.strictEqual(count(run, "missed"), 2 * sections.length)
       assert.strictEqual(count(run, "CPU is the bottleneck."), sections.length)
       assert.include(run, "1,100 ± 100")
-      assert.include(run, "node tsc (7) 0.75 cores for 4 s")
+      assert.include(run, "node tsc (1234567) 0.75 cores for 4 s")
       assert.include(run, "Others got 2.5 % of the machine's time")
     }).pipe(Effect.scoped))
 
