@@ -11,9 +11,10 @@ const demo = Effect.gen(function*() {
   yield* Console.log("Starting a temporary service …")
   const service = yield* startService
   const receiver = yield* receiveWebhooks
-  yield* playStory(service.integratorId, receiver).pipe(
+  const story = playStory(service.integratorId, receiver).pipe(
     Effect.provide(CardRewardsSandbox.layer({ baseUrl: service.baseUrl, apiKey: Redacted.make(service.apiKey) }))
   )
+  yield* Effect.raceFirst(story, service.ended)
 }).pipe(Effect.scoped, Effect.provide(FetchHttpClient.layer))
 
 demo.pipe(

@@ -1,17 +1,22 @@
 import { verifyWebhook } from "@card-rewards/client/WebhookSignature"
 import type { WebhookEvent } from "@card-rewards/domain/Event"
 import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
-import { Effect, Layer, Queue } from "effect"
+import { Data, Effect, Layer, Queue } from "effect"
 import { HttpServer, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { createServer } from "node:http"
+
+const timeout = "60 seconds"
+
+/** Webhooks did not arrive in time. */
+export class NotReceived extends Data.TaggedError("NotReceived")<{ readonly message: string }> {}
 
 /** An integrator's webhook receiver, which verifies every signature. */
 export interface Receiver {
   readonly url: string
   /** Sets the endpoint's signing secret; before that, deliveries are answered 503 and are sent again. */
   readonly trust: (secret: string) => void
-  /** The next events, in order of arrival. */
-  readonly take: (count: number) => Effect.Effect<ReadonlyArray<WebhookEvent>>
+  /** The next events, in order of arrival; fails where they do not come within a minute. */
+  readonly take: (count: number) => Effect.Effect<ReadonlyArray<WebhookEvent>, NotReceived>
 }
 
 /** Listens on a free port of this machine until the scope closes. */
@@ -31,7 +36,11 @@ export const receiveWebhooks = Effect.gen(function*() {
   const receiver: Receiver = {
     url: `http://127.0.0.1:${"port" in address ? address.port : 0}/webhooks`,
     trust: (secret) => secrets.push(secret),
-    take: (count) => Queue.takeN(events, count)
+    take: (count) =>
+      Effect.timeoutOrElse(Queue.takeN(events, count), {
+        duration: timeout,
+        orElse: () => Effect.fail(new NotReceived({ message: `No ${count} webhooks came within ${timeout}` }))
+      })
   }
   return receiver
 })

@@ -10,10 +10,10 @@ const startTimeout = "90 seconds"
 /** Longer than `npm start` waits for its own processes. */
 const stopTimeout = Duration.seconds(20)
 
-/** The service ended before it was ready, and has printed why. */
+/** The service ended by itself, and has printed why. */
 export class ServiceEnded extends Data.TaggedError("ServiceEnded")<{ readonly message: string }> {}
 
-/** `npm start` over a temporary folder; succeeds with the contents of `demo.json`. */
+/** `npm start` over a temporary folder; succeeds with the contents of `demo.json`, and with its end as a failure. */
 export const startService = Effect.gen(function*() {
   const dataDir = yield* temporaryFolder("card-rewards-demo-")
   const child = yield* Effect.acquireRelease(
@@ -24,9 +24,10 @@ export const startService = Effect.gen(function*() {
     Effect.retry(Schedule.spaced("50 millis")),
     Effect.timeout(startTimeout)
   )
-  const failed = Effect.flatMap(ended(child), (end) =>
-    Effect.fail(new ServiceEnded({ message: `The service did not start (${end})` })))
-  return yield* Effect.raceFirst(written, failed)
+  const failed = (what: string) =>
+    Effect.flatMap(ended(child), (end) => Effect.fail(new ServiceEnded({ message: `The service ${what} (${end})` })))
+  const demo = yield* Effect.raceFirst(written, failed("did not start"))
+  return { ...demo, ended: failed("ended") }
 })
 
 const launch = (dataDir: string): ChildProcess => {

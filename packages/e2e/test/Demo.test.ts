@@ -1,21 +1,33 @@
 import { assert, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { execFile } from "node:child_process"
+import { readFileSync } from "node:fs"
 import { resolve } from "node:path"
 
 const root = resolve(import.meta.dirname, "../../..")
 
 /** The output of `npm run demo`, without instants and ports. */
-const printed = (more: Readonly<Record<string, string>> = {}) => Effect.callback<string>((resume) => {
+const printed = (
+  more: Readonly<Record<string, string>> = {},
+  onOutput: (demo: number, output: string) => void = () => undefined
+) => Effect.callback<string>((resume) => {
   const { DATABASE_URL: _database, SECRETS_KEY: _secrets, ...others } = process.env
   const options = { cwd: root, env: { ...others, ...more }, timeout: 200_000 }
-  execFile(process.execPath, ["scripts/demo.ts"], options, (error, stdout, stderr) => {
+  const demo = execFile(process.execPath, ["scripts/demo.ts"], options, (error, stdout, stderr) => {
     const text = `${stdout}${stderr}${error === null ? "" : error.message}`
     resume(
       Effect.succeed(text.replace(/\d{4}-\d\d-\d\dT[0-9:.]+Z/gu, "<instant>").replace(/127\.0\.0\.1:\d+/u, "<address>"))
     )
   })
+  demo.stdout?.on("data", (text) => onOutput(demo.pid ?? 0, text))
 })
+
+/** Kills the service that a demo has started. */
+const killService = (demo: number): void => {
+  const children = readFileSync(`/proc/${demo}/task/${demo}/children`, "utf8").trim().split(" ").map(Number)
+  const isService = (pid: number) => readFileSync(`/proc/${pid}/cmdline`, "utf8").includes("scripts/start.ts")
+  for (const pid of children.filter(isService)) process.kill(pid, "SIGKILL")
+}
 
 it.live("the demo prints the whole story, with exact amounts", () =>
   Effect.gen(function*() {
@@ -27,6 +39,15 @@ it.live("the demo ends with the reason where the service does not start", () =>
     const text = yield* printed({ RATE_LIMIT_READ: "much" })
     assert.match(text, /\ncard-rewards api: RATE_LIMIT_READ must be .*\nThe service did not start \(code 1\)\n/u)
     assert.notInclude(text, "    at ")
+  }))
+
+it.live("the demo ends with the reason where the service ends in the middle of the story", () =>
+  Effect.gen(function*() {
+    const text = yield* printed({}, (demo, output) => {
+      if (output.includes("Anna pays")) killService(demo)
+    })
+    assert.match(text, /\nThe service ended \(SIGKILL\)\n/u)
+    assert.notInclude(text, "How the reward was computed")
   }))
 
 const account = `Starting a temporary service …
