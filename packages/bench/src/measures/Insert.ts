@@ -53,7 +53,7 @@ export const insert: Measure<Requirements> = {
       const url = yield* server.database(fill)
       competitors.push(yield* unnest({ name, rows, clients, url, users: size.users, millis: size.shortTurnMillis }))
     }
-    const findings = yield* takeShortTurns(competitors, size)
+    const findings = yield* takeShortTurns(competitors, size, { warmUp: true })
     const best = bestOf(findings.slice(1))
     return {
       findings,
