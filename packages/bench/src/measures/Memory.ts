@@ -40,8 +40,8 @@ export const memory: Measure<Requirements> = {
     "machine, so that no backlog grows, and a tenth as many reads. Resident memory is read from `/proc` every " +
     "second; the second fifth of the time is the base, because by then the code is compiled and the caches are full. " +
     "Then twice one minute with new processes, while the worker processes as fast as it can and the api gets posts, " +
-    "reads and every second a request for the backlog's size: with 5 to 10 thousand stored events waiting all the " +
-    "time, and with a million.",
+    "reads and every second a request for the backlog's size: with up to 10 thousand stored events waiting, refilled " +
+    "as soon as half of them are processed, and with up to a million.",
   run: Effect.fn("memory")(function*(size: Size) {
     const { rate, samples } = yield* Effect.scoped(sustained(size))
     const [small, large] = size.memoryBacklogs
@@ -144,6 +144,9 @@ const traffic = Effect.fnUntraced(function*(
   yield* verify(`${name}: wrong responses`, result.wrong, 0)
 })
 
+/** Between two looks at a backlog, which read `count` rows: a worker processes a small part of them meanwhile. */
+const pauseMillis = (count: number) => Math.max(50, count / 100)
+
 /** Stores `count` more events whenever no more than `count` are left. */
 const refill = ({ senders, url }: System.System, count: number) =>
   onDatabase(
@@ -153,7 +156,7 @@ const refill = ({ senders, url }: System.System, count: number) =>
       for (let filled = 0;; filled++) {
         const left = yield* sql`SELECT FROM ${sql.literal(queuedEvents)} q OFFSET ${count} LIMIT 1`
         if (left.length === 0) yield* storeMany(senders, `again${filled}`, count)
-        yield* Effect.sleep("1 second")
+        yield* Effect.sleep(pauseMillis(count))
       }
     })
   )
