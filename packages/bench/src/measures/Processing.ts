@@ -31,7 +31,8 @@ export const processing: Measure<Requirements> = {
     "measured. The peers have a job for each event. Its handler reads what the event needs, increments the vault's " +
     "counters and writes all rows, with three prepared statements. The no-ops are the same libraries with the " +
     "fastest settings of their documentation and a handler that does nothing. The bare rows are those of rewards, " +
-    "journal and events, inserted by `unnest`, 500 events in a transaction, without any rule.",
+    "journal and events, inserted by `unnest` over one connection, 500 events in a transaction, " +
+    "without any rule.",
   run: Effect.fn("processing")(function*(size: Size) {
     const server = yield* Server
     const checkouts = yield* Checkouts
