@@ -17,6 +17,7 @@ export interface BusyProcess {
 export const allowedCores = 0.1
 
 const intervalMillis = 1_000
+const pollMillis = 20
 /** Busy seconds that are kept: a busy machine for a day would not fill it. */
 const maxKept = 100_000
 
@@ -29,7 +30,7 @@ const maxKept = 100_000
 export class OtherProcesses extends Context.Service<OtherProcesses, {
   /** Whether the run goes on beside busy processes. */
   readonly isAllowed: boolean
-  /** The busy processes of the seconds that ended after this time. */
+  /** The busy processes since this time. Waits for the end of the present second, to judge that as well. */
   readonly busySince: (millis: number) => Effect.Effect<ReadonlyArray<BusyProcess>>
 }>()("@card-rewards/bench/OtherProcesses") {
   static readonly layer = (options: { readonly allowBusy: boolean }) => Layer.effect(OtherProcesses, make(options))
@@ -58,7 +59,11 @@ const make = Effect.fnUntraced(function*({ allowBusy }: { readonly allowBusy: bo
   }).pipe(Effect.forever, Effect.forkScoped)
   return OtherProcesses.of({
     isAllowed: allowBusy,
-    busySince: (millis) => Effect.sync(() => merge(kept.filter(({ endedAt }) => endedAt > millis)))
+    busySince: Effect.fnUntraced(function*(millis) {
+      const now = clock.currentTimeMillisUnsafe()
+      while (last.atMillis < now) yield* Effect.sleep(pollMillis)
+      return merge(kept.filter(({ endedAt }) => endedAt > millis))
+    })
   })
 })
 

@@ -1,6 +1,9 @@
-import { assert, describe, it } from "vitest"
-import { busyBetween, type Scan } from "../src/OtherProcesses.ts"
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Fiber, Layer } from "effect"
+import { TestClock } from "effect/testing"
+import { busyBetween, OtherProcesses, type Scan } from "../src/OtherProcesses.ts"
 import { commandOf, type ProcessStat } from "../src/Proc.ts"
+import { Server } from "../src/Server.ts"
 
 const process_ = (pid: number, parent: number, cpuMillis: number, ended = 0): ProcessStat => ({
   pid,
@@ -23,6 +26,10 @@ const scan = (second: number, ...processes: ReadonlyArray<ProcessStat>): Scan =>
     ...processes
   ]
 })
+
+const watched = OtherProcesses.layer({ allowBusy: false }).pipe(
+  Layer.provide(Layer.mock(Server, { dataDirectory: "", postmaster: undefined }))
+)
 
 const pids = (before: Scan, after: Scan) => busyBetween(before, after, [20, 31]).map(({ pid }) => pid)
 
@@ -56,6 +63,18 @@ describe("other processes", () => {
     assert.deepStrictEqual(pids(deep, scan(2, process_(50, 1, 0, 6_050))), [])
     assert.deepStrictEqual(pids(deep, scan(2, process_(50, 1, 0, 6_150))), [50])
   })
+
+  it.effect("are judged to the end of the second in which a turn ends", () =>
+    Effect.gen(function*() {
+      const { busySince } = yield* OtherProcesses
+      yield* TestClock.adjust("1300 millis")
+      const judged = yield* Effect.forkChild(busySince(0))
+      yield* TestClock.adjust("600 millis")
+      assert.isUndefined(judged.pollUnsafe())
+      yield* TestClock.adjust("200 millis")
+      assert.isDefined(judged.pollUnsafe())
+      yield* Fiber.join(judged)
+    }).pipe(Effect.provide(watched)))
 
   it("are named without arguments that may hold secrets", () => {
     assert.notMatch(commandOf(process.pid), /--|=/)
