@@ -22,8 +22,19 @@ const keptBundles = 5
 /** What is not finished after so long was left by a process that was killed; to write a bundle takes a second. */
 const writeMillis = 600_000
 
-/** The absolute path of a program's bundle, which is made where there is none of the present sources. */
-export const bundleOf = async (program: Program): Promise<string> => {
+const bundles = new Map<Program, Promise<string>>()
+
+/**
+ * The absolute path of a program's bundle, which is made where there is none of the present sources: those at the first
+ * call, because a process that starts many others would hash all sources for each of them.
+ */
+export const bundleOf = (program: Program): Promise<string> => {
+  const bundle = bundles.get(program) ?? find(program)
+  bundles.set(program, bundle)
+  return bundle
+}
+
+const find = async (program: Program): Promise<string> => {
   const dist = path.join(packages, program, "dist")
   const folder = path.join(dist, fingerprint())
   const file = path.join(folder, "main.mjs")
