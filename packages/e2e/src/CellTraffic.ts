@@ -5,7 +5,7 @@ import { createEndpoint, enroll, moveMoney, publish, setClock, spend } from "@ca
 import type { Received, WebhookReceiver } from "@card-rewards/testing/WebhookReceiver"
 import { assert } from "@effect/vitest"
 import { Effect, Random, Redacted } from "effect"
-import { query } from "./Setting.ts"
+import { query, untilRows } from "./Setting.ts"
 
 const userIds = ["ann", "bob"]
 const pauseMillis = 200
@@ -115,9 +115,8 @@ export const verify = Effect.fnUntraced(function*(
       assert.deepStrictEqual(rows.map(({ id }) => id), accepted, `${sender.id} ${userId} by ${order}`)
     }
   }
-  const isClaimable = Effect.map(eventsOf(databaseUrl, sender), (events) =>
-    events.filter(({ kind }) => kind === "reward.claimable").length)
-  yield* until(`claimable rewards of ${sender.id}`, isClaimable, (n) => n >= ids.length)
+  const claimable = `SELECT FROM events WHERE integrator_id = '${sender.id}' AND kind = 'reward.claimable'`
+  yield* untilRows(`claimable rewards of ${sender.id}`, databaseUrl, claimable, ({ length }) => length >= ids.length)
   const rewards = yield* query<{ id: string }>(databaseUrl, `SELECT external_transaction_id AS id FROM rewards
     WHERE integrator_id = '${sender.id}'`)
   assert.deepStrictEqual(rewards.map(({ id }) => id).toSorted(), ids, `rewards of ${sender.id}`)

@@ -17,6 +17,17 @@ export const emptyDatabase = Effect.map(TestDatabase.makeEmpty, (url) => Redacte
 export const query = <A extends object>(url: string, text: string) =>
   Effect.scoped(Effect.flatMap(AdminSql.connect(Redacted.make(url)), (sql) => sql.unsafe<A>(text))).pipe(Effect.orDie)
 
+/** Repeats a query over one connection until its rows are as wanted; see {@link until}. */
+export const untilRows = (
+  what: string,
+  url: string,
+  text: string,
+  holds: (rows: ReadonlyArray<unknown>) => boolean,
+  seconds?: number
+) =>
+  Effect.scoped(Effect.flatMap(AdminSql.connect(Redacted.make(url)), (sql) =>
+    until(what, sql.unsafe(text), holds, seconds))).pipe(Effect.orDie)
+
 /** Longer than a worker's lease on a delivery. */
 export const leaseOutlivedMillis = 65_000
 

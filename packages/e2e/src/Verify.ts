@@ -7,7 +7,7 @@ import { Effect } from "effect"
 import { isDeepStrictEqual } from "node:util"
 import type { Ledger } from "./Load.ts"
 import * as Reckoning from "./Reckoning.ts"
-import { query } from "./Setting.ts"
+import { query, untilRows } from "./Setting.ts"
 import { type Asset, assets, type Balance, expect, iso, unitsPerCent, userIds } from "./World.ts"
 
 const day = 86_400_000
@@ -159,8 +159,8 @@ const checkDeliveries = Effect.fnUntraced(function*(
   timeoutSeconds: number
 ) {
   const url = env["DATABASE_URL"] ?? ""
-  const pending = query(url, `${undelivered} UNION ALL SELECT integrator_id FROM retries WHERE state = 'exhausted'`)
-  yield* until("undelivered", Effect.map(pending, ({ length }) => length), (n) => n === 0, timeoutSeconds)
+  const pending = `${undelivered} UNION ALL SELECT integrator_id FROM retries WHERE state = 'exhausted'`
+  yield* untilRows("undelivered", url, pending, ({ length }) => length === 0, timeoutSeconds)
   const stored = yield* query<{ event_id: string; body: string }>(url, "SELECT event_id, body FROM events")
   const bodies = new Map(stored.map((row) => [row.event_id, row.body]))
   const listed = yield* follow(client)

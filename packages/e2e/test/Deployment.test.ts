@@ -1,6 +1,5 @@
 import { build, type Stage } from "@card-rewards/e2e/Image"
-import { emptyDatabase, healthy, query } from "@card-rewards/e2e/Setting"
-import { until } from "@card-rewards/testing/Polling"
+import { emptyDatabase, healthy, query, untilRows } from "@card-rewards/e2e/Setting"
 import { folder, freePort, root, variables } from "@card-rewards/testing/Processes"
 import * as TestProcess from "@card-rewards/testing/TestProcess"
 import { assert, describe, it } from "@effect/vitest"
@@ -124,11 +123,8 @@ describe("the images", () => {
         merchant: { descriptor: "Shop", mcc: "5999" },
         occurredAt: new Date(Date.now() - 1_000).toISOString()
       }), 202)
-      const applied = query<{ n: number }>(
-        url,
-        "SELECT count(*)::int4 AS n FROM spend_events WHERE position IS NOT NULL"
-      )
-      yield* until("applied", applied, ([row]) => row?.n === 1, 20)
+      const applied = "SELECT FROM spend_events WHERE position IS NOT NULL"
+      yield* untilRows("applied", url, applied, ({ length }) => length === 1, 20)
       // no warning of excessive privileges, and none of a file that cannot be written
       assert.notMatch(runningApi.output() + runningWorker.output(), /"level":"(WARN|ERROR|FATAL)"/)
     }).pipe(Effect.scoped))

@@ -4,13 +4,13 @@ import {
   emptyDatabase,
   healthy,
   query,
-  service
+  service,
+  untilRows
 } from "@card-rewards/e2e/Setting"
 import { verify } from "@card-rewards/e2e/Verify"
 import { seedIntegrator, listen } from "@card-rewards/e2e/World"
 import { NetworkProxy } from "@card-rewards/testing/NetworkProxy"
 import * as OldDatabase from "@card-rewards/testing/OldDatabase"
-import { until } from "@card-rewards/testing/Polling"
 import { freePort, shiftedClock, start, variables } from "@card-rewards/testing/Processes"
 import * as RawClient from "@card-rewards/testing/RawClient"
 import { WebhookReceiver } from "@card-rewards/testing/WebhookReceiver"
@@ -70,8 +70,7 @@ describe.concurrent("migrations", () => {
       const ledger = newLedger(yield* seedIntegrator(before.client))
       yield* listen(before.client, receiver.url)
       yield* spend(before.client, ledger, clearings(20, ledger.clockMillis))
-      const rewarded = query<{ n: number }>(before.url, "SELECT count(*)::int AS n FROM rewards")
-      yield* until("rewarded", rewarded, ([row]) => row?.n === 20)
+      yield* untilRows("rewarded", before.url, "SELECT FROM rewards", ({ length }) => length === 20)
       yield* before.worker().send("SIGTERM")
       yield* before.worker().exit
       yield* spend(before.client, ledger, clearings(10, ledger.clockMillis))

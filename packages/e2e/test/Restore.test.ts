@@ -1,7 +1,7 @@
 import * as AdminSql from "@card-rewards/dev-postgres/AdminSql"
 import { EmbeddedPostgres } from "@card-rewards/dev-postgres/EmbeddedPostgres"
 import { clearings, type Ledger, newLedger, spend } from "@card-rewards/e2e/Load"
-import { healthy, query } from "@card-rewards/e2e/Setting"
+import { healthy, query, untilRows } from "@card-rewards/e2e/Setting"
 import { seedIntegrator, provision } from "@card-rewards/e2e/World"
 import { until } from "@card-rewards/testing/Polling"
 import { admin, folder, freePort, start, variables } from "@card-rewards/testing/Processes"
@@ -97,11 +97,8 @@ it.live("a base backup and the archived log restore the time before a mistake; r
       yield* spend(client, ledger, clearings(30, ledger.clockMillis))
       yield* query(url, "DROP TABLE rewards CASCADE")
       const [full] = yield* query<{ name: string }>(url, "SELECT pg_walfile_name(pg_switch_wal()) AS name")
-      const archived = query<{ done: boolean }>(
-        url,
-        `SELECT last_archived_wal >= '${full?.name}' AS done FROM pg_stat_archiver`
-      )
-      yield* until("archived", archived, ([row]) => row?.done === true)
+      const archived = `SELECT FROM pg_stat_archiver WHERE last_archived_wal >= '${full?.name}'`
+      yield* untilRows("archived", url, archived, ({ length }) => length === 1)
       return { apiKey, kept, ledger, location: cluster() }
     }).pipe(Effect.scoped, Effect.provide(server(dataDir, archive)))
 
@@ -118,17 +115,14 @@ it.live("a base backup and the archived log restore the time before a mistake; r
     })
     yield* Effect.gen(function*() {
       const url = yield* addressOf
-      const recovery = query<{ recovering: boolean }>(url, "SELECT pg_is_in_recovery() AS recovering")
-      yield* until("promoted", recovery, ([row]) =>
-        row?.recovering === false)
+      yield* untilRows("promoted", url, "SELECT WHERE NOT pg_is_in_recovery()", ({ length }) => length === 1)
       assert.deepStrictEqual(yield* stored(url), before.kept)
       assert.include(yield* admin(variables(url), "audit"), "holds")
       const { client } = yield* service(url, before.apiKey)
       // the integrator repeats the events since the restored time; those that were restored are duplicates
       yield* spend(client, before.ledger, [...before.ledger.spends.values()])
       assert.deepStrictEqual(yield* stored(url), sentIn(before.ledger))
-      const rewarded = query<{ count: number }>(url, "SELECT count(*)::int AS count FROM rewards")
-      yield* until("rewarded", rewarded, ([row]) => row?.count === before.ledger.spends.size)
+      yield* untilRows("rewarded", url, "SELECT FROM rewards", ({ length }) => length === before.ledger.spends.size)
       assert.include(yield* admin(variables(url), "audit"), "holds")
     }).pipe(Effect.scoped, Effect.provide(restored))
   }).pipe(Effect.scoped))
