@@ -4,7 +4,9 @@ import type { Figures, Load, Machines } from "./Model.ts"
 /**
  * The measured figures; no other file has them.
  *
- * Processor times: one api, one worker and PostgreSQL 18 on one machine; a read is `GET …/balance`.
+ * Processor times: the medians of the run that docs/performance.md prints, on two cores of an AMD EPYC, of posts,
+ * processing, deliveries and reads of balances, each at full load by itself. All at once take a third more
+ * (docs/performance.md, the whole life).
  *
  * Bytes and counts: 50,000 events of 2,000 users in PostgreSQL 18 with its defaults; of 100 events 45 are
  * authorizations, 45 their clearings, 6 other clearings, 4 refunds. Every reward becomes pending, claimable and paid,
@@ -12,20 +14,20 @@ import type { Figures, Load, Machines } from "./Model.ts"
  *
  * What Citus costs: purchases from post to reward on one machine of two cores, with api, worker and load: 1,221 a
  * second through a coordinator with two nodes, 2,042 on plain PostgreSQL 15 (medians of three, see docs/scaling.md).
- * What a purchase takes longer is PostgreSQL's: (2/1,221 − 2/2,042) s over 255 µs, and one.
+ * What a purchase takes longer is PostgreSQL's: (2/1,221 − 2/2,042) s over the 255 µs that it took then, and one.
  *
- * What delivery costs: `npm run bench -- --only deliveries`, with 32 busy endpoints, and `--only delivery-bytes`: 195
- * bytes of tables and 243 of log for an event that is delivered at its first attempt, times the events of a spend
+ * What delivery costs: `npm run bench -- --only deliveries`, with 32 busy endpoints, and `--only delivery-bytes`: 194
+ * bytes of tables and 269 of log for an event that is delivered at its first attempt, times the events of a spend
  * event.
  */
 export const figures: Figures = {
   cpuMicros: {
-    api: { post: 135, read: 180 },
-    worker: { event: 100, delivery: 80 },
-    postgres: { store: 55, process: 200, read: 50, delivery: 18, onCitus: 3.6 }
+    api: { post: 44, read: 32 },
+    worker: { event: 28, delivery: 30 },
+    postgres: { store: 19, process: 52, read: 9, delivery: 9, onCitus: 3.6 }
   },
   perEvent: { events: 1.52 },
-  bytesPerEvent: { tables: 2_500, deliveryTables: 296, wal: 4_015, deliveryWal: 369 }
+  bytesPerEvent: { tables: 2_500, deliveryTables: 295, wal: 4_015, deliveryWal: 409 }
 }
 
 /** An evening's peak, and integrators that read a balance after every other event. */
