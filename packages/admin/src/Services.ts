@@ -2,7 +2,7 @@ import { ApiKeys } from "@card-rewards/core/ApiKeys"
 import { Audit } from "@card-rewards/core/Audit"
 import { slotsOf, usableNow } from "@card-rewards/core/AwaitSchema"
 import { type Cell, databaseOf, onlyCell } from "@card-rewards/core/Cells"
-import { ownerOf } from "@card-rewards/core/CellSlots"
+import { CellSlots, ownerOf } from "@card-rewards/core/CellSlots"
 import * as Database from "@card-rewards/core/Database"
 import { DeliveryLog } from "@card-rewards/core/DeliveryLog"
 import { Environment } from "@card-rewards/core/Environment"
@@ -154,8 +154,9 @@ export const failureOf = (cell: Cell, cells: ReadonlyArray<Cell>) => <E>(error: 
 export const failedIn = (cell: Cell) => (error: Error) =>
   new Refused({ message: `Cell ${cell.name}: ${reasonOf(error)}`, isAway: !isRefusal(error) })
 
-/** The anchors of one cell. */
-export const anchorsOf = (cell: Cell) => SealAnchors.layer.pipe(Layer.provide(databaseOfCell(cell)))
+/** The anchors of one cell, and its slots. */
+export const anchorsOf = (cell: Cell) =>
+  Layer.mergeAll(SealAnchors.layer, CellSlots.layer).pipe(Layer.provide(databaseOfCell(cell)))
 
 /** Provides a command with services over its cell, and with its database. */
 const provide = <A, LayerError, LayerContext>(

@@ -39,7 +39,7 @@ export class Pipeline extends Context.Service<
   static readonly layer: Layer.Layer<Pipeline, never, Cells | KeyChecks | RateLimit> = Layer.effect(
     Pipeline,
     Effect.suspend(() => make)
-  ).pipe(Layer.provide([RequestBodies.layer(), ConcurrencyLimit.layer]))
+  ).pipe(Layer.provide(RequestBodies.layer))
 
   /** The pipeline as the middleware that the HttpApi definition names. */
   static readonly middleware: Layer.Layer<RequestPipeline, never, Pipeline> = Layer.effect(
@@ -53,7 +53,7 @@ const make = Effect.gen(function*() {
   const cells = yield* Cells
   const limits = yield* RateLimit
   const bodies = yield* RequestBodies
-  const concurrency = yield* ConcurrencyLimit
+  const concurrency = new ConcurrencyLimit()
   const slots = yield* HandlerSlots.make({ all: Infinity, ofOne: maxOfOne })
   const large = new LargeAnswers()
   const outages = new OutageLog()

@@ -22,4 +22,4 @@ const serve = Effect.gen(function*() {
   return yield* Effect.never
 }).pipe(Effect.scoped)
 
-Process.run(serve, { name: "api", terminal: process.stdout.isTTY })
+Process.run(serve, "api")

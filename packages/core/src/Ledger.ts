@@ -3,7 +3,6 @@ import type { IntegratorId } from "@card-rewards/domain/Ids"
 import { earn, refund } from "@card-rewards/domain/Reward"
 import { Clock, Context, Effect, Option } from "effect"
 import type { SqlClient, SqlError } from "effect/sql"
-import type { Change } from "./Database/Together.ts"
 import * as Database from "./Database.ts"
 import { Behind } from "./Ledger/Behind.ts"
 import type { Book } from "./Ledger/Book.ts"
@@ -205,15 +204,6 @@ export const refundClearing = Effect.fnUntraced(function*(
   }
 })
 
-type Write = Effect.Effect<void, SqlError.SqlError, SqlClient.SqlClient>
+export { prepare as prepareWrite } from "./Ledger/Writes.ts"
 
-/**
- * Returns the effect that writes the changes of the books: rewards, balances, journal and events; and in the same
- * statement the given changes of other tables.
- */
-export const prepareWrite = (
-  books: Iterable<Book>,
-  others: ReadonlyArray<Change> = []
-): Effect.Effect<Write, never, SqlClient.SqlClient> => Writes.prepare([...books], others)
-
-const write = (books: Iterable<Book>): Write => Effect.flatten(prepareWrite(books))
+const write = (books: Iterable<Book>) => Effect.flatten(Writes.prepare([...books], []))

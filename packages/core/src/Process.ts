@@ -4,24 +4,19 @@ import { setFlagsFromString } from "node:v8"
 import * as Observability from "./Observability.ts"
 import * as Settings from "./Settings.ts"
 
-/** The process's name in its error line and telemetry, and whether its output is a terminal. */
-export interface ProcessOptions {
-  readonly name: string
-  readonly terminal: boolean
-}
-
 /**
- * Runs a process with the logging that the environment configures. A failure is one line on standard error and exit
- * code 1. SIGTERM and SIGINT shut the process down gracefully, with exit code 0. Lines that cannot be written are lost.
+ * Runs a process with the logging that the environment configures; its error line and telemetry have its name. A
+ * failure is one line on standard error and exit code 1. SIGTERM and SIGINT shut the process down gracefully, with exit
+ * code 0. Lines that cannot be written are lost.
  */
 export const run = <A, E extends { readonly message: string }>(
   work: Effect.Effect<A, E>,
-  options: ProcessOptions
+  name: string
 ): void => {
   startObjectsYoung()
   limitGarbage()
   outliveOutput()
-  NodeRuntime.runMain(logged(work, options), {
+  NodeRuntime.runMain(logged(work, name), {
     disableErrorReporting: true,
     teardown: (exit, onExit) => onExit(Exit.isSuccess(exit) || Cause.hasInterruptsOnly(exit.cause) ? 0 : 1)
   })
@@ -51,12 +46,12 @@ const outliveOutput = (): void => {
   for (const stream of [process.stdout, process.stderr]) stream.on("error", () => undefined)
 }
 
-const logged = <A, E extends { readonly message: string }>(work: Effect.Effect<A, E>, options: ProcessOptions) =>
+const logged = <A, E extends { readonly message: string }>(work: Effect.Effect<A, E>, name: string) =>
   Effect.gen(function*() {
-    const { format, level } = yield* Settings.logging(options)
+    const { format, level } = yield* Settings.logging({ terminal: process.stdout.isTTY })
     return yield* work.pipe(
       Effect.provide(
-        Observability.layer(options.name).pipe(
+        Observability.layer(name).pipe(
           Layer.provideMerge(Logger.layer([format === "json" ? Observability.jsonLogger : Logger.consolePretty()]))
         )
       ),
@@ -64,7 +59,7 @@ const logged = <A, E extends { readonly message: string }>(work: Effect.Effect<A
     )
   }).pipe(
     Effect.tapCause((cause) =>
-      Cause.hasInterruptsOnly(cause) ? Effect.void : Console.error(`card-rewards ${options.name}: ${lineOf(cause)}`)
+      Cause.hasInterruptsOnly(cause) ? Effect.void : Console.error(`card-rewards ${name}: ${lineOf(cause)}`)
     )
   )
 

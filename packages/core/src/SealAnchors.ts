@@ -4,8 +4,7 @@ import { Sha256 } from "@card-rewards/domain/JournalSeal"
 import { LogNumber } from "@card-rewards/domain/Pagination"
 import { Context, Effect, Layer, Schema } from "effect"
 import { SqlClient } from "effect/sql"
-import { type OwnedSlots, ownedSlots } from "./CellSlots.ts"
-import { value, withinRequestDeadline, withoutDeadline } from "./Database.ts"
+import { value, withoutDeadline } from "./Database.ts"
 import { perRowSql } from "./Database/PlannerHints.ts"
 import { takeTime } from "./Database/SessionSettings.ts"
 import { doesNotFollow, followingSeals, isOfOtherEntries, lastSeal, sealedText } from "./JournalSeals/Chain.ts"
@@ -32,8 +31,6 @@ const pageSize = 500
 
 /** The anchors of one cell. */
 export class SealAnchors extends Context.Service<SealAnchors, {
-  /** The slots that the cell owns. */
-  readonly owned: Effect.Effect<OwnedSlots, Unavailable>
   /**
    * The last seals of the next integrators after one, in order of their ids, also of slots that the cell does not own;
    * `next` is undefined after the last.
@@ -54,7 +51,6 @@ export class SealAnchors extends Context.Service<SealAnchors, {
       const sql = yield* SqlClient.SqlClient
       const run = Effect.provideService(SqlClient.SqlClient, sql)
       return SealAnchors.of({
-        owned: withinRequestDeadline(ownedSlots).pipe(run),
         page: Effect.fn("SealAnchors.page")(page, withoutDeadline, run),
         faultsOf: Effect.fn("SealAnchors.faultsOf")((anchors) =>
           Effect.forEach(anchors, (anchor) => withoutDeadline(sql.withTransaction(faultOf(anchor)))).pipe(

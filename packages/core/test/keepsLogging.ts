@@ -5,7 +5,4 @@ import { writeSync } from "node:fs"
 
 const logging = Effect.repeat(Effect.logInfo("a line"), { times: 50, schedule: Schedule.spaced(20) })
 
-Process.run(Effect.andThen(logging, Effect.sync(() => writeSync(2, "went on\n"))), {
-  name: "keeps logging",
-  terminal: false
-})
+Process.run(Effect.andThen(logging, Effect.sync(() => writeSync(2, "went on\n"))), "keeps logging")

@@ -23,4 +23,4 @@ let literals = 0
 const plain = leastYoung(3)
 const ofService = Effect.suspend(() => Console.log(`${plain} ${leastYoung(3)}`))
 
-Process.run(ofService, { name: "object ages", terminal: false })
+Process.run(ofService, "object ages")

@@ -10,17 +10,16 @@ export const maxPageSize = 100
 export const maxPageBytes = 1_048_576
 
 /** An integer from 1 in digits without leading zeros; `pattern` is that of all such digits, or of a few more. */
-export const integerUpTo = (maximum: number, pattern: RegExp) =>
-  Schema.String.check(
-    Schema.isPattern(pattern, {
-      expected: `an integer from 1 to ${maximum}`,
-      // OpenApi.ts makes an integer of it
-      toJsonSchema: () => ({ minimum: 1, maximum })
-    })
+export const integerUpTo = (maximum: number, pattern: RegExp) => {
+  const expected = `an integer from 1 to ${maximum}`
+  return Schema.String.check(
+    // OpenApi.ts makes an integer of it
+    Schema.isPattern(pattern, { expected, toJsonSchema: () => ({ minimum: 1, maximum }) })
   ).pipe(Schema.decodeTo(
-    Schema.Int.check(Schema.isBetween({ minimum: 1, maximum })),
+    Schema.Int.check(Schema.isBetween({ minimum: 1, maximum }, { expected })),
     SchemaTransformation.transform({ decode: Number, encode: (value: number) => value.toString() })
   ))
+}
 
 /** Query of a paginated list. The cursor is opaque: pass the `next` of a page. */
 export const PageQuery = {

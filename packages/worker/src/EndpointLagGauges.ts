@@ -21,8 +21,8 @@ const age = Metrics.gauge(
 export const reportsOfZero = 6
 
 /**
- * The gauges of the endpoints that are behind, with a series for each. `report` sets them to what `Vitals.read` found;
- * no series keeps its value once its endpoint is not among these.
+ * The gauges of the endpoints that are behind, with a series for each. Makes a function that sets them to what
+ * `Vitals.read` found; no series keeps its value once its endpoint is not among these.
  */
 export const make = Effect.sync(() => {
   /** The integrators with a series; for how many more reports, where the endpoint is not behind any more. */
@@ -36,7 +36,7 @@ export const make = Effect.sync(() => {
     return Effect.andThen(Metrics.remove(lag, of(integratorId)), Metrics.remove(age, of(integratorId)))
   }
 
-  const report = Effect.fnUntraced(function*(lags: ReadonlyArray<EndpointLag>) {
+  return Effect.fnUntraced(function*(lags: ReadonlyArray<EndpointLag>) {
     const behind = new Set(lags.map(({ integratorId }) => integratorId))
     // of a full list it is not known whether an endpoint that left it has caught up
     const isFull = lags.length >= maxLags
@@ -53,8 +53,6 @@ export const make = Effect.sync(() => {
       yield* set(integratorId, events, ageMillis)
     }
   })
-
-  return { report }
 })
 
 const of = (integratorId: IntegratorId) => ({ "card_rewards.integrator": integratorId })

@@ -26,11 +26,11 @@ const reportsPerMoney = 6
 /** The fiber that reports the service's vitals as gauges, where telemetry is exported. */
 export const layer = Layer.unwrap(Effect.gen(function*() {
   if (!(yield* Metrics.Enabled)) return Layer.empty
-  const endpointLags = yield* EndpointLagGauges.make
+  const setEndpointLags = yield* EndpointLagGauges.make
   const idleMillis = yield* Observability.metricsInterval
   let reported = 0
   const report = Effect.gen(function*() {
-    yield* reportWork(endpointLags)
+    yield* reportWork(setEndpointLags)
     if (reported % reportsPerMoney === 0) yield* reportMoney
     reported++
     return false
@@ -38,13 +38,13 @@ export const layer = Layer.unwrap(Effect.gen(function*() {
   return Loop.layer("VitalsReporter", Effect.withTracerEnabled(report, false), { idleMillis })
 }))
 
-const reportWork = Effect.fnUntraced(function*(endpointLags: Effect.Success<typeof EndpointLagGauges.make>) {
+const reportWork = Effect.fnUntraced(function*(setEndpointLags: Effect.Success<typeof EndpointLagGauges.make>) {
   const vitals = yield* Vitals.read
   yield* Metric.update(storedEvents, vitals.storedEvents)
   yield* Metric.update(oldestStored, vitals.oldestStoredMillis / 1_000)
   yield* Metric.update(pendingDeliveries, vitals.pendingDeliveries)
   yield* Metric.update(deliveryLag, vitals.deliveryLagMillis / 1_000)
-  yield* endpointLags.report(vitals.endpointLags)
+  yield* setEndpointLags(vitals.endpointLags)
   for (const [reason, count] of Object.entries(vitals.quarantined)) yield* Metrics.add(quarantined, count, { reason })
   yield* Metric.update(xminAge, vitals.xminAge)
 })

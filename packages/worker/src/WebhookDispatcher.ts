@@ -1,6 +1,6 @@
 import { Deliveries } from "@card-rewards/core/Deliveries"
 import type { RetryDelays } from "@card-rewards/domain/Delivery"
-import { Clock, Effect, Fiber, Latch, Layer } from "effect"
+import { Clock, Effect, Fiber, Latch, Layer, Schedule } from "effect"
 import { randomUUID } from "node:crypto"
 import { DispatcherWakeUp, WakeUp } from "./DispatcherWakeUp.ts"
 import * as Loop from "./Loop.ts"
@@ -39,7 +39,7 @@ export interface Options {
 /**
  * The fibers that deliver events (contract, section 6; decisions, section 7): one leases endpoints, one finds out which
  * of them are to be read, one reads what is to be delivered, one records what became of it, one renews the leases, so
- * that none waits for another's statements.
+ * that none waits for another's statements. Two more clear away what deleted endpoints and old attempts have left.
  */
 export const layer = (options: Options) => Layer.unwrap(make(options))
 
@@ -60,13 +60,10 @@ const make = Effect.fnUntraced(function*(options: Options) {
   const read = Effect.andThen(wakeUps.reads.close, Reads.step(context))
   /** Gives up each endpoint as soon as nothing is in flight for it. */
   const releaseSome = Effect.ignore(Leases.release(context, true))
-  const drain = releaseSome.pipe(
-    Effect.andThen(Effect.whileLoop({
-      while: () => consumers.count > 0,
-      body: () => Effect.andThen(Effect.sleep(drainPollMillis), releaseSome),
-      step: () => {}
-    }))
-  )
+  const drain = Effect.repeat(releaseSome, {
+    while: () => consumers.count > 0,
+    schedule: Schedule.spaced(drainPollMillis)
+  })
 
   /** A partition whose locks are not free is created or dropped the next time. */
   const keepAttempts = deliveries.keepAttempts(retentionDays).pipe(

@@ -23,4 +23,4 @@ const work = Effect.gen(function*() {
   return yield* Effect.never
 }).pipe(Effect.scoped)
 
-Process.run(work, { name: "worker", terminal: process.stdout.isTTY })
+Process.run(work, "worker")

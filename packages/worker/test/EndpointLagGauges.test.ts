@@ -18,9 +18,9 @@ const valuesOf = (name: string) =>
 layer(services(), { excludeTestServices: true })("the gauges of endpoints that are behind", (it) => {
   it.effect("have a value for each, 0 for some reports once it has caught up, and then none", () =>
     Effect.gen(function*() {
-      const gauges = yield* EndpointLagGauges.make
+      const setGauges = yield* EndpointLagGauges.make
       const sql = yield* SqlClient.SqlClient
-      const report = Effect.flatMap(Vitals.read, ({ endpointLags }) => gauges.report(endpointLags))
+      const report = Effect.flatMap(Vitals.read, ({ endpointLags }) => setGauges(endpointLags))
       for (const name of ["behind", "down", "recent"]) yield* endpoint(name, "http://127.0.0.1:9/")
       yield* events("behind", 3, { storedAt: Date.now() - 90_000 })
       yield* events("down", 1, { storedAt: Date.now() - 3_600_000 })
@@ -48,12 +48,12 @@ layer(services(), { excludeTestServices: true })("the gauges of endpoints that a
 
   it.effect("are those of 100 endpoints; one that others push out of the list has none, not 0", () =>
     Effect.gen(function*() {
-      const gauges = yield* EndpointLagGauges.make
+      const setGauges = yield* EndpointLagGauges.make
       const lags = (from: number) =>
         Array.from({ length: Vitals.maxLags }, (_, index) =>
           ({ integratorId: IntegratorId.make(`i${from + index}`), events: 1, ageMillis: 61_000 }))
-      yield* gauges.report(lags(0))
-      yield* gauges.report(lags(40))
+      yield* setGauges(lags(0))
+      yield* setGauges(lags(40))
       const values = yield* valuesOf("lag")
       assert.sameMembers(Object.keys(values), lags(40).map(({ integratorId }) => `${integratorId}`))
       assert.isTrue(Object.values(values).every((value) => value === 1))

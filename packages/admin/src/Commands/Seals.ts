@@ -1,5 +1,5 @@
 import type { Cell } from "@card-rewards/core/Cells"
-import { ownerOf } from "@card-rewards/core/CellSlots"
+import { CellSlots, ownerOf } from "@card-rewards/core/CellSlots"
 import { type AnchorFault, SealAnchors } from "@card-rewards/core/SealAnchors"
 import { signingKeyOf } from "@card-rewards/core/SealSignature"
 import { allSlots, slotOf } from "@card-rewards/core/Slots"
@@ -17,7 +17,7 @@ const file = Flag.Path("file").pipe(Flag.withDescription("The file of seals"))
 /** Which cell owns each slot. Fails unless each one has an owner: the seals of the others would be left out. */
 const ownersOf = Effect.fnUntraced(function*(cells: ReadonlyArray<Cell>) {
   const found = yield* Effect.forEach(cells, (cell) =>
-    SealAnchors.pipe(
+    CellSlots.pipe(
       Effect.flatMap(({ owned }) => owned),
       Effect.map((owned) => ({ cell, owned })),
       Effect.provide(anchorsOf(cell)),

@@ -1,3 +1,4 @@
+import { percentDecoded } from "@card-rewards/core/PercentEncoding"
 import { Context, Effect } from "effect"
 import { HttpServerError, HttpServerRequest, type HttpServerResponse } from "effect/http"
 
@@ -35,15 +36,8 @@ export const canonical = (target: string): string | undefined => {
 }
 
 /** The router catches an error for each parameter whose percent-encoding is bad, and a query may have thousands. */
-const readable = (query: string): string => {
-  if (!query.includes("%")) return query
-  try {
-    // a call whose result is not used is removed from the bundle
-    return decodeURIComponent(query) === "" ? "" : query
-  } catch {
-    return query.replaceAll("%", "%25")
-  }
-}
+const readable = (query: string): string =>
+  query.includes("%") && percentDecoded(query) === undefined ? query.replaceAll("%", "%25") : query
 
 /** Passes each request to the routes with its canonical target; one that no route can match fails as in the router. */
 export const around = <E, R>(
@@ -66,12 +60,8 @@ export const around = <E, R>(
 const plain = /^[A-Za-z0-9/_.~-]*$/
 
 const canonicalSegment = (segment: string): string => {
-  if (!printableAscii.test(segment)) return unreadable
-  try {
-    return encodeURIComponent(decodeURIComponent(segment))
-  } catch {
-    return unreadable
-  }
+  const decoded = printableAscii.test(segment) ? percentDecoded(segment) : undefined
+  return decoded === undefined ? unreadable : encodeURIComponent(decoded)
 }
 
 const printableAscii = /^[\x21-\x7e]*$/

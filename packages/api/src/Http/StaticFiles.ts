@@ -26,12 +26,7 @@ export const make = (type: string, bytes: Uint8Array): Effect.Effect<StaticFile>
     if (bytes.byteLength > maxFileBytes) throw new RangeError(`a static file of ${bytes.byteLength} bytes`)
     const gzipped = type.startsWith("font/") ? undefined : await compress(bytes)
     const digest = createHash("sha256").update(bytes).digest("base64url")
-    return {
-      type,
-      bytes,
-      gzipped,
-      etag: `W/"${digest}"`
-    }
+    return { type, bytes, gzipped, etag: `W/"${digest}"` }
   })
 
 /**

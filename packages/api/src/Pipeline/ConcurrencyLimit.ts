@@ -1,5 +1,5 @@
 import type { IntegratorId } from "@card-rewards/domain/Ids"
-import { Context, type Fiber, Layer } from "effect"
+import type { Fiber } from "effect"
 import { OwnerShares } from "./OwnerShares.ts"
 import type { RateClass } from "./RateLimit.ts"
 
@@ -12,40 +12,36 @@ import type { RateClass } from "./RateLimit.ts"
 export const maxInFlight: Readonly<Record<RateClass, number>> = { ingest: 4_096, read: 2_048, manage: 1_024 }
 
 /** Counts the requests in flight. */
-export class ConcurrencyLimit extends Context.Service<ConcurrencyLimit, {
+export class ConcurrencyLimit {
+  private readonly limits = { ingest: limitsOf("ingest"), read: limitsOf("read"), manage: limitsOf("manage") }
+
   /**
    * Counts a request until its fiber ends; false, and nothing is counted, where too many are in flight. `cell` is its
    * cell's name where there are several.
    */
-  readonly enter: (
+  enter(
     rateClass: RateClass,
-    sender: { readonly integratorId: IntegratorId; readonly cell: string | undefined },
+    { cell, integratorId }: { readonly integratorId: IntegratorId; readonly cell: string | undefined },
     request: Fiber.Fiber<unknown, unknown>
-  ) => boolean
-}>()("@card-rewards/api/ConcurrencyLimit") {
-  static readonly layer: Layer.Layer<ConcurrencyLimit> = Layer.sync(ConcurrencyLimit, () => {
-    const limitsOf = (rateClass: RateClass) => ({
-      integrators: new OwnerShares(maxInFlight[rateClass]),
-      cells: new CellShares(maxInFlight[rateClass])
+  ): boolean {
+    const { cells, integrators } = this.limits[rateClass]
+    if (cell !== undefined && !cells.take(cell)) return false
+    if (!integrators.take(integratorId)) {
+      if (cell !== undefined) cells.giveBack(cell)
+      return false
+    }
+    request.addObserver(() => {
+      integrators.giveBack(integratorId)
+      if (cell !== undefined) cells.giveBack(cell)
     })
-    const limits = { ingest: limitsOf("ingest"), read: limitsOf("read"), manage: limitsOf("manage") }
-    return ConcurrencyLimit.of({
-      enter: (rateClass, { cell, integratorId }, request) => {
-        const { cells, integrators } = limits[rateClass]
-        if (cell !== undefined && !cells.take(cell)) return false
-        if (!integrators.take(integratorId)) {
-          if (cell !== undefined) cells.giveBack(cell)
-          return false
-        }
-        request.addObserver(() => {
-          integrators.giveBack(integratorId)
-          if (cell !== undefined) cells.giveBack(cell)
-        })
-        return true
-      }
-    })
-  })
+    return true
+  }
 }
+
+const limitsOf = (rateClass: RateClass) => ({
+  integrators: new OwnerShares(maxInFlight[rateClass]),
+  cells: new CellShares(maxInFlight[rateClass])
+})
 
 /**
  * What each of several cells may use of one limit. Half of the limit is kept for the cells in equal parts, so that none

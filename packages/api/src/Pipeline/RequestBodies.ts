@@ -48,9 +48,10 @@ export class RequestBodies extends Context.Service<RequestBodies, {
     options: { readonly clock: Clock.Clock; readonly maxBytes: number }
   ) => Effect.Effect<string, InvalidRequest | Unavailable>
 }>()("@card-rewards/api/RequestBodies") {
-  static readonly layer = (options: { readonly deadlineMillis?: number } = {}): Layer.Layer<RequestBodies> =>
-    Layer.effect(RequestBodies, Effect.gen(function*() {
-      const arriving = new Arriving(options.deadlineMillis ?? deadlineMillis)
+  static readonly layer: Layer.Layer<RequestBodies> = Layer.effect(
+    RequestBodies,
+    Effect.gen(function*() {
+      const arriving = new Arriving()
       const whole = new OwnerShares(maxWholeBytes)
       /** Counts a large body, unless that is beyond the limit. */
       const keep = (text: string, integratorId: string) =>
@@ -91,7 +92,8 @@ export class RequestBodies extends Context.Service<RequestBodies, {
               text.length > smallBytes ? keep(text, integratorId) : Effect.succeed(text))
         }
       })
-    }))
+    })
+  )
 }
 
 /** The length of a body that is not sent in chunks; 0 where there is none. */
@@ -119,22 +121,17 @@ interface Incomplete extends LinkedEntry<Incomplete> {
 
 /** The bodies that are not decoded. */
 class Arriving {
-  readonly deadlineMillis: number
   readonly count = new OwnerShares(maxIncomplete)
   readonly bytes = new OwnerShares(maxIncompleteBytes)
   /** The bodies that have not arrived whole, in order of their start. */
   readonly bodies = new LinkedList<Incomplete>()
   readonly turns = new RequestTurns()
 
-  constructor(deadlineMillis: number) {
-    this.deadlineMillis = deadlineMillis
-  }
-
   refuseOverdue(nowNanos: bigint): void {
-    const latest = nowNanos - BigInt(this.deadlineMillis) * 1_000_000n
+    const latest = nowNanos - BigInt(deadlineMillis) * 1_000_000n
     for (const { refuse, startedNanos } of this.bodies) {
       if (startedNanos > latest) return
-      refuse(notInTime(this.deadlineMillis))
+      refuse(notInTime)
     }
   }
 }
@@ -252,4 +249,4 @@ const noBytes = Buffer.alloc(0)
 
 const unreadable = "the body could not be read"
 
-const notInTime = (millis: number) => invalid(`the body did not arrive within ${millis / 1_000} s`)
+const notInTime = invalid(`the body did not arrive within ${deadlineMillis / 1_000} s`)

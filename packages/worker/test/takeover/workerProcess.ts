@@ -41,4 +41,4 @@ const work = Effect.gen(function*() {
   return yield* Layer.launch(Layer.provide(fibers, [services, DispatcherWakeUp.layer]))
 })
 
-Process.run(work, { name: "worker", terminal: false })
+Process.run(work, "worker")

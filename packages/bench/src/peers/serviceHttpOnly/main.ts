@@ -32,4 +32,4 @@ const serve = Effect.gen(function*() {
   return yield* Effect.never
 }).pipe(Effect.scoped)
 
-Process.run(serve, { name: "api that stores nothing", terminal: false })
+Process.run(serve, "api that stores nothing")

@@ -16,4 +16,4 @@ const work = Effect.gen(function*() {
   return yield* Layer.launch(Layer.provide(SpendProcessor.layer, services))
 })
 
-Process.run(work, { name: "worker that only processes", terminal: false })
+Process.run(work, "worker that only processes")
