@@ -9,7 +9,7 @@ import { laneHeads } from "./Processing/LaneHeads.ts"
 import type { Reason } from "./Processing/Quarantine.ts"
 import { isOwned } from "./Slots.ts"
 
-/** The backlog of an integrator. Counts stop at {@link maxCount}. */
+/** The backlog of an integrator. Counts of rows stop at {@link maxCount}; the lag of deliveries is exact. */
 export interface IntegratorBacklog {
   readonly integratorId: IntegratorId
   /** Events in the queue. */
@@ -54,10 +54,10 @@ export const maxListed = 100
 export const maxCount = 10_000
 
 /** The maximum number of lanes with queued events that a list covers, in the order of their keys. */
-export const maxLanes = 10_000
+const maxLanes = 10_000
 
 /** The maximum number of endpoints with work that a list covers, those that have waited longest. */
-export const maxEndpoints = 10_000
+const maxEndpoints = 10_000
 
 /** What is still to be done, by integrator. */
 export class IntegratorBacklogs extends Context.Service<IntegratorBacklogs, {

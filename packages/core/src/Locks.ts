@@ -13,7 +13,10 @@ import { isOwned, type Owned, requireOwned } from "./Slots.ts"
 export const lockVault = (integratorId: IntegratorId) =>
   lock((sql) => sql`vaults t WHERE t.integrator_id = ${integratorId} FOR UPDATE`)
 
-/** Serialises changes of an integrator's keys and programs. It does not block enrollments, which reference the row. */
+/**
+ * Serialises changes of an integrator's keys and programs, and rotations of its signing secret. It does not block
+ * enrollments, which reference the row.
+ */
 export const lockIntegrator = (integratorId: IntegratorId) =>
   lock((sql) => sql`integrators t WHERE t.integrator_id = ${integratorId} FOR NO KEY UPDATE`)
 

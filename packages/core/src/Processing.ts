@@ -22,7 +22,7 @@ export class Processing extends Context.Service<Processing, {
    * Processes a batch of stored events of several integrators. An integrator whose part fails goes into quarantine; the
    * events of the others are processed all the same. Then loads program versions that deferred events need, at most
    * `maxLoadBytes`. Returns the units of work done (see Processing/Budget.ts), plus one for each integrator that went
-   * into quarantine and each version that was loaded: 0 where there was nothing to do.
+   * into quarantine, and each for whose events versions were loaded: 0 where there was nothing to do.
    */
   readonly processEvents: Effect.Effect<number, Unavailable>
   /**

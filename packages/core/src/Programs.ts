@@ -67,7 +67,7 @@ export class Programs extends Context.Service<Programs, {
   /**
    * Loads versions that deferred events need, after the transaction that deferred them: up to `maxLoadBytes` of JSON,
    * but at least one version. `decided` are the lanes of all events that the transaction decided, `deferred` those of
-   * the events that it left in the queue. Returns 0 where it has nothing to load for them now.
+   * the events that it left in the queue. Returns the number of integrators that it serves now.
    */
   readonly load: (
     decided: ReadonlyArray<Pick<Need, "integratorId" | "lane">>,

@@ -144,4 +144,4 @@ const conflict = (id: string) =>
 const inFuture = () => Exit.fail(EventInFuture.ahead())
 
 const notEnrolled = ({ userId }: SpendEvent) =>
-  Exit.fail(UserNotEnrolled.of(userId))
+  Exit.fail(new UserNotEnrolled({ userId, message: "There is no user with this id; enroll the user first" }))

@@ -198,7 +198,7 @@ const requireUser = Effect.fnUntraced(function*(integratorId: IntegratorId, { us
   const sql = yield* SqlClient.SqlClient
   const users = yield* sql`SELECT 1 FROM users WHERE integrator_id = ${integratorId} AND user_id = ${userId}`
   if (users.length === 0) {
-    return yield* UserNotEnrolled.of(userId)
+    return yield* new UserNotEnrolled({ userId, message: "There is no user with this id; enroll the user first" })
   }
 })
 

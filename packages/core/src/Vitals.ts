@@ -51,7 +51,7 @@ export interface Money {
 }
 
 /** The maximum number of rows that one count or sum reads: an exact larger number would be slow and of no use. */
-export const maxRows = 1_000_000
+const maxRows = 1_000_000
 
 /**
  * The maximum number of open retries that each of the two counts of them reads. They are read from the table, each from
@@ -63,7 +63,7 @@ const maxRetries = 100_000
  * The maximum numbers of lanes with queued events, and of endpoints with work, that the search for the oldest event
  * reads: the first lanes by key, the endpoints that wait longest. One takes about 20 µs.
  */
-export const maxScanned = 10_000
+const maxScanned = 10_000
 
 /** The maximum number of endpoints whose lag is reported: each is a series in the store of the metrics. */
 export const maxLags = 100

@@ -65,7 +65,7 @@ export const Currency = Schema.String.check(
 ).pipe(Schema.brand("Currency"))
 export type Currency = typeof Currency.Type
 
-/** What was a {@link Currency} when it was stored: codes come and go with versions of the service and of the client. */
+/** What was a {@link Currency} when it was stored; see `StoredCountry`. */
 const StoredCurrency: typeof Currency = Schema.String.check(
   Schema.isPattern(/^[A-Z]{3}$/, { toJsonSchema: () => ({ pattern: "^[A-Z]{3}$" }) })
 ).pipe(Schema.brand("Currency"))

@@ -52,11 +52,7 @@ export type UserStored = typeof UserStored.Type
 export class UserNotEnrolled extends Schema.TaggedError<UserNotEnrolled>()("UserNotEnrolled", {
   message: Schema.String,
   userId: Schema.String
-}, { httpApiStatus: 422 }) {
-  static of(userId: string): UserNotEnrolled {
-    return new UserNotEnrolled({ userId, message: "There is no user with this id; enroll the user first" })
-  }
-}
+}, { httpApiStatus: 422 }) {}
 
 /** 422: `referredBy` is not a user that was enrolled earlier. */
 export class ReferrerNotEnrolled extends Schema.TaggedError<ReferrerNotEnrolled>()("ReferrerNotEnrolled", {

@@ -16,7 +16,7 @@ export interface StaticFile {
 }
 
 /** Files up to this size are held in memory: the largest, `/docs`, has 2 MB. */
-export const maxFileBytes = 8 * 1_024 * 1_024
+const maxFileBytes = 8 * 1_024 * 1_024
 
 const compress = promisify(gzip)
 

@@ -6,7 +6,7 @@ import { LRUCache } from "lru-cache"
 import { Cells } from "../Cells.ts"
 
 /** How long a key that was looked up is accepted without another look-up (decisions, section 8). */
-export const freshMillis = 30_000
+const freshMillis = 30_000
 
 /** How long a key that was looked up is accepted while the database is away (contract, section 5.4). */
 const acceptedWhileAwayMillis = 3_600_000

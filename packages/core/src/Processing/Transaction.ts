@@ -42,7 +42,7 @@ export interface BatchOptions {
 
 /** What a batch committed, and what it left in the queue. */
 export interface BatchResult {
-  /** Units of work done (see Budget.ts), and versions loaded. */
+  /** Units of work done (see Budget.ts), and the number of integrators for whose events versions were loaded. */
   readonly units: number
   /** The integrators of which events were decided and saved, in order. */
   readonly served: ReadonlyArray<IntegratorId>

@@ -13,7 +13,7 @@ import { chainKeyOf, isBefore, isReplayed, type Item } from "./Item.ts"
 
 /** New events and retries of one endpoint that a worker has in memory, at most. */
 export const maxEvents = 128
-export const maxRetries = 24
+const maxRetries = 24
 
 /** Events that may be delivered, or become retries, after an earlier one that is still in flight, at most. */
 const maxAhead = 10_000
