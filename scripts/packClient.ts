@@ -16,7 +16,8 @@ const main = (): void => {
   const build = fs.mkdtempSync(path.join(os.tmpdir(), "card-rewards-client-"))
   try {
     const compiler = path.join(root, "node_modules/typescript/bin/tsc")
-    // the library is compiled without the types of Node, on which it must not depend; the command line is not
+    // the library is compiled without the types of Node, on which it must not depend; the command line is not, and then
+    // the comments remain in the declarations alone
     for (const project of ["tsconfig.build.json", "tsconfig.bin.json"]) {
       run(process.execPath, compiler, "--project", path.join(client, project), "--outDir", build)
     }

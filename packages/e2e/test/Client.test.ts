@@ -21,7 +21,7 @@ const programs = new Map(
 )
 
 /** The maximum size of the tarball, which integrators download beside Effect. */
-const maxPackedBytes = 110_000
+const maxPackedBytes = 100_000
 
 /** The machine's own Node where it is not the project's: integrators may have an older one. */
 const node = (process.env["PATH"] ?? "").split(delimiter)
