@@ -50,8 +50,8 @@ export const statements = [
   `CREATE UNIQUE INDEX rewards_of_user ON rewards (integrator_id COLLATE "POSIX", user_id COLLATE "POSIX", creation)
     INCLUDE (kind, external_transaction_id, program_id, program_version, asset, state, currency, spend, refunded_spend,
       earned, amount, paid, recovered, clawed_back, claimable_at, created_at, updated_at, revision)`,
-  // rewards that free money is assigned to, in order of creation (Ledger/Funding.ts, Ledger/Due.ts); with their
-  // amounts, so that many of them are added up from the index alone (Ledger/Covered.ts, Vitals.ts)
+  // rewards that free money is assigned to, in order of creation; with their amounts, so that a million of them are
+  // added up from the index alone (Ledger/Funding.ts, Ledger/Due.ts)
   `CREATE INDEX rewards_waiting ON rewards (integrator_id, asset, creation) INCLUDE (amount)
     WHERE state = 'AwaitingFunding'`,
   // a user's waiting rewards, when that user's money changes (Ledger/Pages.ts, Ledger/WriteBalances.ts)
