@@ -47,9 +47,9 @@ export const complete = (generated: Record<string, unknown>): Record<string, unk
     webhooks: mapEntries(events, (kind, description) => [kind, { post: webhook(kind, description) }]),
     components: {
       ...document.components,
-      schemas: mapEntries(document.components.schemas, (name, schema) => [
-        plainName(name),
-        { ...schema, ...describedAs(plainName(name), schema) }
+      schemas: mapEntries(withPlainNames(document.components.schemas), (name, schema) => [
+        name,
+        { ...schema, ...describedAs(name, schema) }
       ]),
       securitySchemes: { [apiKeyName]: apiKey },
       headers
@@ -60,6 +60,18 @@ export const complete = (generated: Record<string, unknown>): Record<string, unk
     ]
   }
   return "/v1/sandbox/vault" in document.paths ? withCodeSamples(completed) : asInProduction(withCodeSamples(completed))
+}
+
+/** A schema of requests and one of responses may have the same name: here they are the same, or it is a defect. */
+const withPlainNames = <Schema>(schemas: Readonly<Record<string, Schema>>): Readonly<Record<string, Schema>> => {
+  const named = new Map<string, Schema>()
+  for (const [name, schema] of Object.entries(schemas)) {
+    const plain = plainName(name)
+    const other = named.get(plain) ?? schema
+    if (JSON.stringify(other) !== JSON.stringify(schema)) throw new Error(`Two schemas have the name ${plain}`)
+    named.set(plain, schema)
+  }
+  return Object.fromEntries(named)
 }
 
 /** Errors are described by their cause; a definition also by its rules. */
