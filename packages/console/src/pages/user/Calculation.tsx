@@ -199,7 +199,7 @@ const PaymentLines = ({
       </Line>
     )}
     {reward !== undefined && reward.clawedBack > 0n && (
-      <Line name="Owed back" note="paid before the refund">
+      <Line name="Owed back" note="paid or recovered before the refund">
         <Money amount={reward.clawedBack} unit={asset} />
       </Line>
     )}
