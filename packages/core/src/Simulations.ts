@@ -6,7 +6,6 @@ import { candidateProblems } from "@card-rewards/domain/Program/Problems"
 import { compile } from "@card-rewards/domain/ProgramVersion"
 import {
   maxSimulatedTransactions,
-  maxSimulationKeys,
   maxSimulationMillis,
   maxSimulationWaitMillis,
   type Simulation,
@@ -129,9 +128,7 @@ const make = Effect.fnUntraced(function*(limits: Limits, takePermit: TakePermit)
             for (const row of slice) run.apply(row)
             yield* Effect.yieldNow
           }
-          if (run.hasTooManyKeys) {
-            return yield* tooLarge(`there are more than ${maxSimulationKeys} months, categories or tiers`)
-          }
+          if (run.excess !== undefined) return yield* tooLarge(run.excess)
           done += rows.reduce((count, row) => row.kind === "clearing" ? count + 1 : count, 0)
           yield* onProgress({ done, total })
         }))

@@ -40,6 +40,12 @@ interface Refundable {
   net: bigint
 }
 
+/**
+ * The most caps of months and purchases with refunds to come that a run keeps of one user. An entry takes up to 1 KiB,
+ * most of it the id of a purchase.
+ */
+const maxKeptOfUser = 100_000
+
 /** The reward of a purchase before refunds: `raw` without caps, `earned` with caps. */
 interface Earned {
   readonly category: string | undefined
@@ -86,9 +92,17 @@ export class CandidateRun {
     else this.purchase(row)
   }
 
-  /** Whether a list of the result has more than {@link maxSimulationKeys} entries. */
-  get hasTooManyKeys(): boolean {
-    return [this.byMonth, this.byCategory, this.byTier].some(({ size }) => size > maxSimulationKeys)
+  /** What is more than a run may keep, if anything is; see {@link maxSimulationKeys} and {@link maxKeptOfUser}. */
+  get excess(): string | undefined {
+    const hasMore = (most: number, ...lists: ReadonlyArray<ReadonlyMap<unknown, unknown>>) =>
+      lists.some(({ size }) => size > most)
+    if (hasMore(maxSimulationKeys, this.byMonth, this.byCategory, this.byTier)) {
+      return `there are more than ${maxSimulationKeys} months, categories or tiers`
+    }
+    if (hasMore(maxKeptOfUser, this.usage, this.refundable)) {
+      return `a user has more than ${maxKeptOfUser} purchases that are refunded, or months and categories`
+    }
+    return undefined
   }
 
   /** Returns the result; {@link apply} may not be called afterwards. */

@@ -1,10 +1,15 @@
 import { value } from "@card-rewards/core/Database"
 import { Simulations } from "@card-rewards/core/Simulations"
+import { CandidateRun } from "@card-rewards/core/Simulations/CandidateRun"
 import type { IntegratorId } from "@card-rewards/domain/Ids"
+import { compile } from "@card-rewards/domain/ProgramVersion"
+import { instant } from "@card-rewards/domain/Time"
 import { processAll } from "@card-rewards/testing/EventProcessing"
-import { assert, layer } from "@effect/vitest"
+import { definition } from "@card-rewards/testing/Fixtures"
+import { assert, describe, it, layer } from "@effect/vitest"
 import { Effect, Exit } from "effect"
 import { SqlClient } from "effect/sql"
+import { startMillis } from "../TestLayer.ts"
 import { lived, program, request, send, services } from "./Lived.ts"
 
 /** Adds an applied purchase of `ann` in each of so many months from the year 1 on. */
@@ -15,6 +20,39 @@ const addPurchases = (id: IntegratorId, months: number) =>
       SELECT ${id}, 'ann', 'clearing', 'm' || n, 0, now(), 'USD', 10000, 'Shop', '5812', at, 1000 + n, at, 0
       FROM generate_series(0, ${value.int4(months - 1)}) n
       CROSS JOIN LATERAL (SELECT timestamptz '0001-01-01Z' + n * interval '1 month' AS at) m`)
+
+describe("what a simulation keeps of one user", () => {
+  const at = startMillis + 500_000
+  const purchase = {
+    kind: "clearing",
+    userId: "ann",
+    cents: 10_000n,
+    mcc: "5812",
+    refundedCents: 5_000n,
+    paid: null,
+    paidCategory: null,
+    tier: null,
+    country: null,
+    segment: null
+  } as const
+  /** Runs purchases of a user at some times; the refund of each is yet to come. */
+  const excessOf = (count: number, times: (index: number) => number, users = 1): string | undefined => {
+    const caps = { perMonth: `${10n ** 15n}`, categories: [] }
+    const version = compile(program, 0, definition(startMillis, { caps }))
+    const run = new CandidateRun(version, { from: instant(startMillis), to: instant(startMillis + 1) })
+    for (let index = 0; index < count; index++) {
+      const [userId, externalTransactionId] = [`user ${Math.floor(index * users / count)}`, `${index}`]
+      run.apply({ ...purchase, userId, externalTransactionId, purchaseAt: times(index) })
+    }
+    return run.excess
+  }
+
+  it("is at most 100,000 purchases with refunds to come, whose ids it has", () => {
+    assert.isUndefined(excessOf(100_000, () => at))
+    assert.match(excessOf(100_001, () => at) ?? "", /^a user has more than 100000 purchases that are refunded/)
+    assert.isUndefined(excessOf(100_002, () => at, 2))
+  })
+})
 
 layer(services)("a simulation", (it) => {
   it.effect("is refused beyond the limit of purchases, and runs at the limit", () =>
