@@ -1,7 +1,10 @@
 import * as Errors from "@card-rewards/client/Errors"
 import { connect, connectSandbox, NotFound, ReplayRunning, verifyWebhook } from "@card-rewards/client/promise"
 import { SandboxApi } from "@card-rewards/domain/http/IntegratorApi"
+import { plainProgram } from "@card-rewards/domain/PlainProgram"
+import { ProgramDefinition } from "@card-rewards/domain/Program"
 import { assert, describe, it } from "@effect/vitest"
+import { Schema } from "effect"
 import { HttpApi, OpenApi } from "effect/http-api"
 
 /** Groups and operations of the sandbox's API. */
@@ -70,6 +73,24 @@ describe("the promise client", () => {
     const { users: { get } } = connect({ ...options, fetch })
     // as without types
     assert.include(await rejection(Reflect.apply(get, undefined, [])), { _tag: "SchemaError" })
+    assert.deepStrictEqual(sent, [])
+  })
+
+  it("rejects a program with a misspelt key, which would publish a version without it", async () => {
+    const sent: Array<unknown> = []
+    const fetch: typeof globalThis.fetch = (url) => Promise.reject(sent.push(url))
+    const { programs: { publish, simulate } } = connect({ ...options, fetch })
+    const effectiveFrom = "2026-12-01T00:00:00.000Z"
+    const plain = Schema.decodeUnknownSync(ProgramDefinition)({ ...plainProgram, effectiveFrom })
+    const definition = { ...plain, eligibilty: { countries: ["DE"] } }
+    const params = { programId: "base", version: 1 }
+    const simulation = { definition, from: plain.effectiveFrom - 1, to: plain.effectiveFrom }
+    for (const [call, payload] of [[publish, definition], [simulate, simulation]] as const) {
+      // as without types
+      const error = await rejection(Reflect.apply(call, undefined, [{ params, payload }]))
+      assert.include(error, { _tag: "SchemaError" })
+      assert.include(String(error), "eligibilty")
+    }
     assert.deepStrictEqual(sent, [])
   })
 

@@ -2,10 +2,17 @@ import { HttpApi, OpenApi } from "effect/http-api"
 import { WebhookEvent } from "../Event.ts"
 import { BareIntegratorApi } from "./BareApi.ts"
 import * as Description from "./OpenApi.ts"
+import { Programs } from "./Programs.ts"
 import { Sandbox } from "./Sandbox.ts"
 
+/**
+ * The server lists what a definition does not know with its other problems. A client, which encodes by the same API
+ * without this, fails instead of leaving it out.
+ */
+const programs = Programs.annotateEndpoints(HttpApi.PayloadParseOptions, { onExcessProperty: "ignore" })
+
 /** The production API with its OpenAPI description. */
-export class IntegratorApi extends BareIntegratorApi
+export class IntegratorApi extends BareIntegratorApi.add(programs)
   .annotate(OpenApi.Title, "Card Rewards Integrator API")
   .annotate(OpenApi.Version, "0.0.0")
   .annotate(OpenApi.Summary, "Card rewards for integrators, over HTTP and JSON")

@@ -1,5 +1,5 @@
 import { Schema } from "effect"
-import { HttpApi, HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
+import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
 import { InvalidRequest, NotFound } from "../Errors.ts"
 import { ProgramId } from "../Ids.ts"
 import { integerUpTo } from "../Pagination.ts"
@@ -30,7 +30,7 @@ export class Programs extends HttpApiGroup.make("programs").add(
       "same content under the same number again is 200 with `duplicate: true`, other content is 409. A version that " +
       "violates rules is refused with all problems at once. An integrator has at most 50 programs, and a program 100 " +
       "versions. To stop a program, publish a version that pays nothing."
-  })).annotate(HttpApi.PayloadParseOptions, { onExcessProperty: "ignore" }),
+  })),
   HttpApiEndpoint.get("list", "/v1/programs", {
     success: Schema.Struct({ programs: Schema.Array(ProgramSummary) }).annotate({ description: "The programs by id." })
   }).annotateMerge(OpenApi.annotations({
@@ -60,6 +60,6 @@ export class Programs extends HttpApiGroup.make("programs").add(
       "start of the month of `from`. " +
       "A simulation evaluates at most 1,000,000 purchases, and takes at most a minute. An integrator has one " +
       "simulation at a time; a second one is 503. So is one that has waited half a minute for those of others."
-  })).annotate(HttpApi.PayloadParseOptions, { onExcessProperty: "ignore" })
+  }))
 ).middleware(RequestPipeline)
   .annotate(OpenApi.Description, "Reward programs and their immutable versions.") {}
