@@ -7,8 +7,9 @@ import { isOwnedSql } from "../Slots.ts"
  * a loose index scan over the queue's primary key, whose cost is proportional to the lanes with work, not to the number
  * of lanes or events.
  *
- * Events are stored with their integrator's time. Where a sandbox clock was moved while an event was queued, the event
- * therefore appears older by the amount of the move, but not older than 1970: PostgreSQL has no time before 4714 BC.
+ * Events are stored with their integrator's time, and an integrator may move its sandbox clock while an event waits.
+ * The event then counts from the move: with the present offset of the clock it would appear older by the amount of
+ * the move, and a sandbox that jumps would look like a service that is behind.
  */
 export const laneHeads = (maxLanes: number): string => `
   WITH RECURSIVE head AS (
@@ -22,13 +23,14 @@ export const laneHeads = (maxLanes: number): string => `
       ORDER BY q.integrator_id, q.lane, q.arrival LIMIT 1
     ) following WHERE h.ordinal < ${maxLanes}
   )
-  SELECT h.integrator_id, h.lane, e.received_at - interval '1 millisecond'
-    * least(i.clock_offset_millis, 1000 * extract(epoch FROM e.received_at)::int8) AS stored_at
+  SELECT h.integrator_id, h.lane, greatest(e.received_at, i.clock_moved_to)
+    - interval '1 millisecond' * i.clock_offset_millis AS stored_at
   FROM head h
   CROSS JOIN LATERAL (
     SELECT e.received_at FROM spend_events e WHERE e.integrator_id = h.integrator_id AND e.user_id = h.user_id
       AND e.kind = h.kind AND e.external_transaction_id = h.external_transaction_id ${perRowSql}
   ) e
   CROSS JOIN LATERAL (
-    SELECT i.clock_offset_millis FROM integrators i WHERE i.integrator_id = h.integrator_id ${perRowSql}
+    SELECT i.clock_offset_millis, i.clock_moved_to FROM integrators i
+    WHERE i.integrator_id = h.integrator_id ${perRowSql}
   ) i WHERE ${isOwnedSql("h.integrator_id")}`
