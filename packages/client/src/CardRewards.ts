@@ -59,5 +59,6 @@ const authorization = (options: CardRewardsOptions) =>
   HttpApiMiddleware.layerClient(RequestPipeline, ({ endpoint, next, request }) =>
     sendWithRetries(HttpClientRequest.setHeader(request, "x-api-key", Redacted.value(options.apiKey)), next, {
       ...options.timeouts,
+      isRotation: endpoint.identifier === "rotateSecret",
       workMillis: endpoint.identifier === "simulate" ? maxSimulationMillis + maxSimulationWaitMillis : 0
     }))

@@ -15,12 +15,18 @@ export interface Timeouts {
 
 /**
  * Attempts of a call whose response is lost. The service keeps four replaced signing secrets: a fifth rotation of the
- * same call could drop one that is still in use.
+ * same call could drop one that is still in use. What a rotation gets with 503 may be done, too.
  */
 export const maxLostResponses = 4
 
 const firstPauseMillis = 200
 const maxPauseMillis = 5_000
+
+/** What matters of an operation to its retries. */
+interface Operation {
+  readonly workMillis: number
+  readonly isRotation?: boolean
+}
 
 type Attempt = Effect.Effect<HttpClientResponse.HttpClientResponse, HttpClientError.HttpClientError>
 
@@ -30,12 +36,13 @@ type Attempt = Effect.Effect<HttpClientResponse.HttpClientResponse, HttpClientEr
  * shorter than `Retry-After`, and up to a quarter longer, so that many clients do not return at the same time.
  *
  * Returns the last response, or fails with the last error, where the next pause would end after the call's timeout.
- * `workMillis` is the time that the operation itself may take; it is added to both timeouts.
+ * `workMillis` is the time that the operation itself may take; it is added to both timeouts. Where an operation
+ * `isRotation`, 503 counts as a lost response.
  */
 export const sendWithRetries = Effect.fnUntraced(function*(
   request: HttpClientRequest.HttpClientRequest,
   next: (request: HttpClientRequest.HttpClientRequest) => Attempt,
-  { attemptMillis = 10_000, totalMillis = 30_000, workMillis }: Timeouts & { readonly workMillis: number }
+  { attemptMillis = 10_000, isRotation = false, totalMillis = 30_000, workMillis }: Timeouts & Operation
 ): Effect.fn.Return<HttpClientResponse.HttpClientResponse, HttpClientError.HttpClientError> {
   const endsAt = (yield* elapsedMillis) + totalMillis + workMillis
   let lost = 0
@@ -43,7 +50,7 @@ export const sendWithRetries = Effect.fnUntraced(function*(
     const leftMillis = endsAt - (yield* elapsedMillis)
     const timeoutMillis = Math.min(attemptMillis + workMillis, leftMillis)
     const outcome = yield* Effect.result(attemptWithBody(request, next, timeoutMillis))
-    const kind = kindOf(outcome)
+    const kind = kindOf(outcome, isRotation)
     if (kind === "final" || kind === "lost" && ++lost >= maxLostResponses) return yield* Effect.fromResult(outcome)
     const pauseMillis = Math.max(yield* backoff(attempt), yield* retryAfterMillis(outcome))
     if ((yield* elapsedMillis) + pauseMillis >= endsAt) return yield* Effect.fromResult(outcome)
@@ -82,10 +89,11 @@ const attemptWithBody = (
 
 type RequestResult = Result.Result<HttpClientResponse.HttpClientResponse, HttpClientError.HttpClientError>
 
-const kindOf = (outcome: RequestResult): "final" | "retry" | "lost" => {
+const kindOf = (outcome: RequestResult, isRotation: boolean): "final" | "retry" | "lost" => {
   if (Result.isFailure(outcome)) return isLost(outcome.failure) ? "lost" : "final"
   const { status } = outcome.success
-  return status === 429 || status === 503 ? "retry" : status === 502 || status === 504 ? "lost" : "final"
+  if (status === 429 || status === 503 && !isRotation) return "retry"
+  return status >= 502 && status <= 504 ? "lost" : "final"
 }
 
 /** The connection failed before the end of the body. Nothing is decoded yet: a `DecodeError` is a broken body. */

@@ -153,6 +153,15 @@ describe("a call", () => {
       assert.deepStrictEqual([sent.length, maxLostResponses], [4, 4])
     }))
 
+  it.effect("that rotates a secret counts 503, after which it may be done, as a lost response", () =>
+    Effect.gen(function*() {
+      const { api, sent } = yield* against([unavailable])
+      const rotation = api.webhookEndpoints.rotateSecret({ params: { id: EndpointId.make("main") } })
+      const { exit } = yield* elapsed(Effect.flip(rotation))
+      assert.isTrue(Exit.isSuccess(exit) && exit.value._tag === "Unavailable")
+      assert.strictEqual(sent.length, maxLostResponses)
+    }))
+
   it.effect("that starts a replay, and whose response is lost, fails with ReplayRunning and the replay's id", () =>
     Effect.gen(function*() {
       const running = status(422, { _tag: "ReplayRunning", message: "", replayId: "rpl_2" })
