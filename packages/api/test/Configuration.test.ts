@@ -21,6 +21,8 @@ const refusals: ReadonlyArray<readonly [string, Readonly<Record<string, string>>
   ["DATABASE_URL is required", { DATABASE_URL: "" }],
   ["DATABASE_URL is required and must be", { DATABASE_URL: "mysql://user:hidden@localhost/x" }],
   ["DATABASE_URL must have an sslmode of disable, ", { DATABASE_URL: "postgres://u:hidden@localhost/x?sslmode=bogus" }],
+  ["DATABASE_URL must have no schema, which is for ", { DATABASE_URL: "postgres://u:hidden@localhost/x?schema=s" }],
+  ["DATABASE_URL must have no slots, which is for ", { DATABASE_URL: "postgres://u:hidden@localhost/x?slots=0-255" }],
   ["DATABASE_URL must have a valid percent-encoding", { DATABASE_URL: "postgres://u:hidden%zz@localhost/x" }],
   ["SECRETS_KEY", { SECRETS_KEY: "" }],
   ["SECRETS_KEY", { SECRETS_KEY: "hidden" }],

@@ -88,8 +88,13 @@ export const severalCells = Effect.gen(function*() {
 export const parseUrl = (text: string) =>
   /^postgres(ql)?:\/\//.test(text) && URL.canParse(text) ? Redacted.make(text) : undefined
 
-/** Fails where no connection can be made with the address of `DATABASE_URL`, whatever the server. */
+/**
+ * Fails where no connection can be made with the address of `DATABASE_URL`, whatever the server, and for what only an
+ * address of `CELLS` may have: without it, the service would use another schema than the address says.
+ */
 export const requireUsable = (url: Redacted.Redacted): Effect.Effect<void, StartRefused> => {
-  const fault = addressFault(new URL(Redacted.value(url)))
+  const address = new URL(Redacted.value(url))
+  const ofCells = ["schema", "slots"].find((name) => address.searchParams.has(name))
+  const fault = ofCells === undefined ? addressFault(address) : `no ${ofCells}, which is for an address of CELLS`
   return fault === undefined ? Effect.void : new StartRefused({ message: `DATABASE_URL must have ${fault}` })
 }
