@@ -1,8 +1,8 @@
 import { RequestPipeline } from "@card-rewards/domain/http/RequestPipeline"
 import { maxSimulationMillis, maxSimulationWaitMillis } from "@card-rewards/domain/Simulation"
 import { BareIntegratorApi, BareSandboxApi } from "@card-rewards/domain/http/BareApi"
-import { Context, Layer, Redacted } from "effect"
-import { HttpClient, HttpClientRequest } from "effect/http"
+import { Context, Effect, Layer, Redacted } from "effect"
+import { HttpClient, HttpClientError, HttpClientRequest } from "effect/http"
 import { HttpApiClient, HttpApiMiddleware } from "effect/http-api"
 import { sendWithRetries, type Timeouts } from "./Retries.ts"
 
@@ -56,9 +56,20 @@ const transport = (options: CardRewardsOptions) => ({
 })
 
 const authorization = (options: CardRewardsOptions) =>
-  HttpApiMiddleware.layerClient(RequestPipeline, ({ endpoint, next, request }) =>
-    sendWithRetries(HttpClientRequest.setHeader(request, "x-api-key", Redacted.value(options.apiKey)), next, {
+  HttpApiMiddleware.layerClient(RequestPipeline, ({ endpoint, next, request }) => {
+    const key = Redacted.value(options.apiKey)
+    if (!/^[\x21-\x7e]+$/.test(key)) return unusableKey(request)
+    return sendWithRetries(HttpClientRequest.setHeader(request, "x-api-key", key), next, {
       ...options.timeouts,
       isRotation: endpoint.identifier === "rotateSecret",
       workMillis: endpoint.identifier === "simulate" ? maxSimulationMillis + maxSimulationWaitMillis : 0
-    }))
+    })
+  })
+
+/** `fetch` would print a key that no header can have, such as one with the line break of its file. */
+const unusableKey = (request: HttpClientRequest.HttpClientRequest) =>
+  Effect.fail(
+    new HttpClientError.HttpClientError({
+      reason: new HttpClientError.EncodeError({ request, description: "apiKey must be visible ASCII characters" })
+    })
+  )

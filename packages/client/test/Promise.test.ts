@@ -6,6 +6,7 @@ import { ProgramDefinition } from "@card-rewards/domain/Program"
 import { assert, describe, it } from "@effect/vitest"
 import { Schema } from "effect"
 import { HttpApi, OpenApi } from "effect/http-api"
+import { inspect } from "node:util"
 
 /** Groups and operations of the sandbox's API. */
 const operations = (): Array<string> => {
@@ -92,6 +93,17 @@ describe("the promise client", () => {
       assert.include(String(error), "eligibilty")
     }
     assert.deepStrictEqual(sent, [])
+  })
+
+  it("refuses a key that no header can have, without printing it", async () => {
+    for (const apiKey of ["service_sk_hidden\n", "service_sk hidden", "service_sk_hiddén", ""]) {
+      const client = connect({ baseUrl: "http://127.0.0.1:9", apiKey })
+      const error = await rejection(client.users.get({ params: { userId: "ann" } }))
+      assert.include(error, { _tag: "HttpClientError" })
+      const printed = inspect(error, { depth: 20 })
+      assert.include(printed, "apiKey must be visible ASCII characters")
+      assert.notInclude(printed, "hidd")
+    }
   })
 
   it("ends a call early when its signal says so", async () => {
