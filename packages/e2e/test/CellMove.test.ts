@@ -21,7 +21,7 @@ import { Context, Effect, Fiber, Layer, Schedule } from "effect"
 /** How many times something is killed during moves; a long run sets 20 and more. */
 const kills = Number(process.env["MOVE_KILLS"] ?? 1)
 const seed = Number(process.env["MOVE_SEED"] ?? Date.now() % 1_000_000)
-const integrators = Number(process.env["MOVE_INTEGRATORS"] ?? 20)
+const integrators = Number(process.env["MOVE_INTEGRATORS"] ?? 50)
 /** Half of the slots are moved. */
 const moved = "0-127"
 const isMoved = ({ slot }: Sender) => slot < 128
