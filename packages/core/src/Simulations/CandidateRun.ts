@@ -41,7 +41,7 @@ interface Refundable {
 }
 
 /**
- * The most caps of months and purchases with refunds to come that a run keeps of one user. An entry takes up to 1 KiB,
+ * The most caps of months and purchases with refunds to come that a run keeps of one user. An entry takes up to 717 B,
  * most of it the id of a purchase.
  */
 const maxKeptOfUser = 100_000

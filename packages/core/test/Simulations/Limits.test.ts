@@ -1,6 +1,6 @@
 import { value } from "@card-rewards/core/Database"
 import { Simulations } from "@card-rewards/core/Simulations"
-import { CandidateRun } from "@card-rewards/core/Simulations/CandidateRun"
+import { CandidateRun, type PurchaseRow } from "@card-rewards/core/Simulations/CandidateRun"
 import type { IntegratorId } from "@card-rewards/domain/Ids"
 import { compile } from "@card-rewards/domain/ProgramVersion"
 import { instant } from "@card-rewards/domain/Time"
@@ -22,35 +22,41 @@ const addPurchases = (id: IntegratorId, months: number) =>
       CROSS JOIN LATERAL (SELECT timestamptz '0001-01-01Z' + n * interval '1 month' AS at) m`)
 
 describe("what a simulation keeps of one user", () => {
-  const at = startMillis + 500_000
+  const caps = { perMonth: `${10n ** 15n}`, categories: [] }
+  const version = compile(program, 0, definition(startMillis, { caps, categories: [{ id: "food", mccs: ["5812"] }] }))
   const purchase = {
     kind: "clearing",
     userId: "ann",
     cents: 10_000n,
-    mcc: "5812",
-    refundedCents: 5_000n,
+    mcc: "5411",
+    refundedCents: 0n,
     paid: null,
     paidCategory: null,
     tier: null,
     country: null,
-    segment: null
+    segment: null,
+    purchaseAt: startMillis + 500_000
   } as const
-  /** Runs purchases of a user at some times; the refund of each is yet to come. */
-  const excessOf = (count: number, times: (index: number) => number, users = 1): string | undefined => {
-    const caps = { perMonth: `${10n ** 15n}`, categories: [] }
-    const version = compile(program, 0, definition(startMillis, { caps }))
+  const excessOf = (count: number, changes: (index: number) => Partial<PurchaseRow>): string | undefined => {
     const run = new CandidateRun(version, { from: instant(startMillis), to: instant(startMillis + 1) })
     for (let index = 0; index < count; index++) {
-      const [userId, externalTransactionId] = [`user ${Math.floor(index * users / count)}`, `${index}`]
-      run.apply({ ...purchase, userId, externalTransactionId, purchaseAt: times(index) })
+      run.apply({ ...purchase, externalTransactionId: `${index}`, ...changes(index) })
     }
     return run.excess
   }
+  const message = /^a user has more than 100000 purchases that are refunded, or months and categories$/
 
-  it("is at most 100,000 purchases with refunds to come, whose ids it has", () => {
-    assert.isUndefined(excessOf(100_000, () => at))
-    assert.match(excessOf(100_001, () => at) ?? "", /^a user has more than 100000 purchases that are refunded/)
-    assert.isUndefined(excessOf(100_002, () => at, 2))
+  it("is at most 100,000 purchases whose refunds are yet to come", () => {
+    const refunded = { refundedCents: 5_000n }
+    assert.isUndefined(excessOf(100_000, () => refunded))
+    assert.match(excessOf(100_001, () => refunded) ?? "", message)
+    assert.isUndefined(excessOf(100_002, (index) => ({ ...refunded, userId: index < 50_001 ? "ann" : "bob" })))
+  })
+
+  it("is at most 100,000 caps: one of each month, and one of each category in it", () => {
+    const inMonth = (index: number) => ({ mcc: "5812", purchaseAt: Date.UTC(2027, index) })
+    assert.isUndefined(excessOf(50_000, inMonth))
+    assert.match(excessOf(50_001, inMonth) ?? "", message)
   })
 })
 

@@ -92,8 +92,8 @@ export const errors: Readonly<Record<string, { readonly when: string; readonly b
     }
   },
   SimulationTooLarge: {
-    when: "More than 1,000,000 purchases, or refunds of them, more than 10,000 months, categories or tiers, or more " +
-      "than a minute of work.",
+    when: "More than 1,000,000 purchases, or refunds of them, more than 10,000 months, categories or tiers, more " +
+      "than 100,000 purchases of one user that are refunded, or more than a minute of work.",
     body: { message: "The simulation is too large: there are more than 1000000 purchases; simulate a shorter time" }
   },
   ApiKeyLimit: {
