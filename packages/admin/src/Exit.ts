@@ -23,6 +23,15 @@ export const isRefusal = (error: unknown): error is Error =>
   error instanceof Error && "_tag" in error && !noRefusals.has(error._tag) &&
   !(error instanceof Refused && error.isAway === true)
 
+/** Why some of these failed: one error with the reason of each, or the first cause. Undefined where none did. */
+export const causeOf = <A, E>(exits: ReadonlyArray<Exit.Exit<A, E>>): Cause.Cause<E | Refused> | undefined => {
+  const causes = exits.filter(Exit.isFailure).map(({ cause }) => cause)
+  const errors = causes.map(Cause.squash).filter((error) => error instanceof Refused)
+  if (errors.length < 2 || errors.length < causes.length) return causes[0]
+  const message = errors.map((error) => error.message).join("; ")
+  return Cause.fail(new Refused({ message, isAway: errors.every(({ isAway }) => isAway === true) }))
+}
+
 /** 0 success or help; 1 refused, violations found, or the database is unreachable; 2 invalid usage; 130 interrupted. */
 export const codeOf = (exit: Exit.Exit<unknown, unknown>): number => {
   if (Exit.isSuccess(exit)) return 0

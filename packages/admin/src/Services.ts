@@ -30,7 +30,7 @@ import type { IntegratorId } from "@card-rewards/domain/Ids"
 import { Array, Context, Effect, Exit, FileSystem, Layer, Option, Redacted } from "effect"
 import { Command } from "effect/cli"
 import { Changes } from "./Changing.ts"
-import { isRefusal, Misused, reasonOf, Refused } from "./Exit.ts"
+import { causeOf, isRefusal, Misused, reasonOf, Refused } from "./Exit.ts"
 
 /** The folder of the embedded database and of its secrets key. */
 const dataDir = Effect.flatMap(setting("DATA_DIR", "a path", ".data", (text) => text), makeDataDir)
@@ -129,8 +129,8 @@ const database = (input: Input, isReadOnly: boolean) =>
 const services = Layer.mergeAll(Audit.layer, IntegratorBacklogs.layer, OperatorActions.layer)
 
 /**
- * Runs the same in some cells at the same time, with the services for one cell. Returns the answers, and the first
- * failure, which keeps no other cell from its answer; `name` is undefined for an only cell.
+ * Runs the same in some cells at the same time, with the services for one cell. Returns the answers, and one cause
+ * with the reason of each cell that failed, which keeps no other from its answer; `name` is undefined for an only cell.
  */
 export const inEach = Effect.fnUntraced(function*<A, E, R>(
   cells: ReadonlyArray<Cell>,
@@ -143,7 +143,7 @@ export const inEach = Effect.fnUntraced(function*<A, E, R>(
       Effect.mapError(failureOf(cell, cells)),
       Effect.exit
     ), { concurrency: "unbounded" })
-  return { answers: exits.filter(Exit.isSuccess).map(({ value }) => value), failed: exits.find(Exit.isFailure) }
+  return { answers: exits.filter(Exit.isSuccess).map(({ value }) => value), failed: causeOf(exits) }
 })
 
 /** Why a command failed in one of these cells, with the cell's name where they are several. */

@@ -53,7 +53,7 @@ export const actions = Command.make("actions", { ...flags, cell, json }, Effect.
       const { list } = yield* OperatorActions
       return (yield* list(query)).map((action) => ({ ...action, cell: name }))
     }))
-  if (failed !== undefined && answers.length === 0) return yield* failed
+  if (failed !== undefined && answers.length === 0) return yield* Effect.failCause(failed)
   const all = inOrder(answers.flat())
   const page = all.slice(0, limit).flatMap(([, copies]) => merged(copies)).map(shown)
   const next = all.length > limit ? all[limit - 1]?.[0] : undefined
@@ -62,7 +62,7 @@ export const actions = Command.make("actions", { ...flags, cell, json }, Effect.
     yield* print(page.map((action) => ({ ...action, arguments: printArguments(action.arguments) })), false)
     if (next !== undefined) yield* printLines({ next })
   }
-  if (failed !== undefined) return yield* failed
+  if (failed !== undefined) return yield* Effect.failCause(failed)
 })).pipe(
   Command.withDescription(
     "List the commands that operators ran and that changed something, were to, or were refused, newest first, in all " +

@@ -17,7 +17,7 @@ export const audit = Command.make("audit", { cell, json }, Effect.fn(function*(i
   const readable = findings.length > 0 ? findings : checks.map((check) => ({ holds: check }))
   // a cell that could not be audited has no findings, and not none
   if (checks.length > 0) yield* print(input.json ? { checks, findings } : readable, input.json)
-  if (failed !== undefined) return yield* failed
+  if (failed !== undefined) return yield* Effect.failCause(failed)
   if (findings.length > 0) return yield* new Refused({ message: `${findings.length} rows at fault` })
   yield* requireOwners(cells)
 })).pipe(
@@ -30,8 +30,8 @@ export const audit = Command.make("audit", { cell, json }, Effect.fn(function*(i
 )
 
 /**
- * Audits cells at the same time under one progress. Findings of several name their cell; `failed` is the exit of the
- * first cell that could not be audited.
+ * Audits cells at the same time under one progress. Findings of several name their cell; `failed` is why some
+ * could not be audited.
  */
 export const auditCells = Effect.fnUntraced(function*(
   cells: ReadonlyArray<Cell>,

@@ -15,7 +15,7 @@ export const backlog = Command.make("backlog", { cell, json }, Effect.fn(functio
       return (yield* list).map((backlog) => ({ ...(name !== undefined && { cell: name }), ...shown(backlog) }))
     }))
   if (answers.length > 0) yield* print(answers.flat(), input.json)
-  if (failed !== undefined) return yield* failed
+  if (failed !== undefined) return yield* Effect.failCause(failed)
 })).pipe(
   Command.withDescription(
     "List the integrators that have stored spend events or undelivered webhooks, or are in quarantine, those in " +

@@ -2,12 +2,12 @@ import { contentsOf, schemaOf } from "@card-rewards/core/AwaitSchema"
 import { type Cell, parseSlots, printSlots } from "@card-rewards/core/Cells"
 import type { MovingSlot } from "@card-rewards/core/CellSlots"
 import * as Database from "@card-rewards/core/Database"
-import { Duration, Effect, Option, Redacted } from "effect"
+import { Duration, Effect, Option, Redacted, Result } from "effect"
 import { Command, Flag } from "effect/cli"
 import * as CellMove from "../CellMove.ts"
 import { toDelete } from "../CellMove/Steps.ts"
 import { changing, type Insert } from "../Changing.ts"
-import { lineOf, Misused, Refused } from "../Exit.ts"
+import { lineOf, Misused, reasonOf, Refused } from "../Exit.ts"
 import { json, print } from "../Output.ts"
 import { type Progress, withBar } from "../Screen.ts"
 import { cellNamed, Cells, configOf, databaseOfCell, failedIn } from "../Services.ts"
@@ -45,7 +45,8 @@ const moveFlags = {
 
 /** Has every column also for a cell that cannot be reached. JSON omits undefined values. */
 const shown = Effect.fnUntraced(function*(cell: Cell) {
-  const contents = yield* Effect.orElseSucceed(contentsOf(configOf(cell)), () => undefined)
+  const read = yield* Effect.result(contentsOf(configOf(cell)))
+  const contents = Result.isSuccess(read) ? read.success : undefined
   const { hostname, pathname, port } = new URL(Redacted.value(cell.url))
   return {
     cell: cell.name,
@@ -56,7 +57,8 @@ const shown = Effect.fnUntraced(function*(cell: Cell) {
     schemaVersion: contents?.schemaVersion,
     slots: contents && printSlots(contents.slots.keys()),
     moving: contents && printMoving(contents.moving),
-    integrators: contents?.integrators
+    integrators: contents?.integrators,
+    error: Result.isFailure(read) ? reasonOf(read.failure) : undefined
   }
 })
 
@@ -210,7 +212,7 @@ const auditBoth = Effect.fnUntraced(function*(
 ) {
   const { failed, findings } = yield* auditCells(cells, show)
   const message = "The slots were moved, but the source keeps its rows: "
-  if (failed !== undefined) return yield* new Refused({ message: `${message}${lineOf(failed.cause) ?? "no audit"}` })
+  if (failed !== undefined) return yield* new Refused({ message: `${message}${lineOf(failed) ?? "no audit"}` })
   if (findings.length > 0) return yield* new Refused({ message: `${message}the audit has ${findings.length} findings` })
 })
 

@@ -2,10 +2,10 @@ import { contentsOf, refuseNewerIn, unusable } from "@card-rewards/core/AwaitSch
 import { type Cell, printSlots } from "@card-rewards/core/Cells"
 import * as Database from "@card-rewards/core/Database"
 import { allSlots } from "@card-rewards/core/Slots"
-import { Effect, Exit } from "effect"
+import { Effect } from "effect"
 import { Command } from "effect/cli"
 import { changing } from "../Changing.ts"
-import { Refused } from "../Exit.ts"
+import { causeOf, Refused } from "../Exit.ts"
 import { json, print } from "../Output.ts"
 import { Cells, configOf } from "../Services.ts"
 import { requireOwners } from "../SlotOwners.ts"
@@ -30,7 +30,8 @@ export const migrate = changing("migrate", { json }, {
       )
     }, { concurrency: "unbounded" })
     // one that fails keeps no other from being migrated
-    yield* Effect.forEach(exits.filter(Exit.isFailure), (exit) => exit)
+    const failed = causeOf(exits)
+    if (failed !== undefined) return yield* Effect.failCause(failed)
     yield* print({ schemaVersion: Database.schemaVersion }, input.json)
     yield* requireOwners(cells)
   })
