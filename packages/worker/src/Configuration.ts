@@ -1,7 +1,9 @@
 import * as Settings from "@card-rewards/core/Settings"
 import { defaultRetryDelays, parseRetryDelays } from "@card-rewards/domain/Delivery"
 import { Effect } from "effect"
-import { defaultRetentionDays } from "./WebhookDispatcher.ts"
+
+/** How long attempts are kept. Here, because `npm start` loads this module, and nothing else of the worker. */
+export const defaultRetentionDays = 90
 
 /** Reads the worker's settings from the environment; see docs/operations.md. */
 export const load = Effect.gen(function*() {

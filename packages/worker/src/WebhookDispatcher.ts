@@ -2,6 +2,7 @@ import { Deliveries } from "@card-rewards/core/Deliveries"
 import type { RetryDelays } from "@card-rewards/domain/Delivery"
 import { Clock, Effect, Fiber, Latch, Layer, Schedule } from "effect"
 import { randomUUID } from "node:crypto"
+import { defaultRetentionDays } from "./Configuration.ts"
 import { DispatcherWakeUp, WakeUp } from "./DispatcherWakeUp.ts"
 import * as Loop from "./Loop.ts"
 import type { CellShares } from "./WebhookDispatcher/CellShares.ts"
@@ -16,8 +17,6 @@ import * as Sender from "./WebhookDispatcher/Sender.ts"
 const idleMillis = 60
 /** Pause after a step that found no endpoint deleted. */
 const purgeIdleMillis = 500
-/** How long attempts are kept. */
-export const defaultRetentionDays = 90
 /** How often the partitions of attempts are looked after, which are created a week ahead at least. */
 const keepIdleMillis = 3_600_000
 /** How long a stopping process waits for its steps and attempts; those that have not ended then are aborted. */
