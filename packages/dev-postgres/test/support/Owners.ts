@@ -1,6 +1,7 @@
+import { EmbeddedPostgres } from "@card-rewards/dev-postgres/EmbeddedPostgres"
 import { removeFolder } from "@card-rewards/dev-postgres/TemporaryFolder"
 import { PgClient } from "@effect/sql-pg"
-import { Effect, Redacted, type Scope } from "effect"
+import { Context, Effect, Layer, Redacted, type Scope } from "effect"
 import { Reactivity } from "effect/reactivity"
 import { type ChildProcess, spawn } from "node:child_process"
 import * as fs from "node:fs"
@@ -9,6 +10,7 @@ import * as os from "node:os"
 import * as path from "node:path"
 import { fileURLToPath } from "node:url"
 import { type Control, files } from "../../src/supervisor/Options.ts"
+import { settings } from "./Settings.ts"
 
 const program = fileURLToPath(new URL("./owner.ts", import.meta.url))
 
@@ -31,16 +33,35 @@ export const dataDir = (mode: number): Effect.Effect<string, never, Scope.Scope>
     }),
     (dir) =>
       Effect.gen(function*() {
-        // one that is killed may just have started another
-        yield* until(() => {
-          for (const pid of processesOf(dir)) kill(pid)
-          return processesOf(dir).length === 0
-        })
+        yield* killAll(dir)
         const location = path.join(dir, "location")
         if (fs.existsSync(location)) yield* removeFolder(path.dirname(fs.readFileSync(location, "utf8")))
         yield* removeFolder(path.dirname(dir))
       })
   )
+
+/**
+ * One data directory for the tests that need no first start. {@link unused} returns it to one test at a time.
+ */
+export class SharedDataDir extends Context.Service<SharedDataDir, string>()("test/SharedDataDir") {
+  static readonly layer = Layer.effect(SharedDataDir, dataDir(0o755))
+}
+
+/** The path of {@link SharedDataDir}. The processes that use it are killed when the scope closes. */
+export const unused = Effect.acquireRelease(SharedDataDir, (dir) => killAll(dir))
+
+/** Kills the processes that use a data directory, until there is none: one may just have started another. */
+export const killAll = (dir: string): Effect.Effect<void> =>
+  until(() => {
+    const pids = processesOf(dir)
+    for (const pid of pids) kill(pid)
+    return pids.length === 0
+  })
+
+/** Takes a lease on the server of a data directory for this process, until the scope closes. */
+export const lease = (dir: string) =>
+  Effect.map(Layer.build(EmbeddedPostgres.layer({ dataDir: dir, settings })), (context) =>
+    Context.get(context, EmbeddedPostgres).url)
 
 /** Starts an owner without waiting for its server. */
 export const launch = (dir: string): ChildProcess =>

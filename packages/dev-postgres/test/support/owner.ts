@@ -1,10 +1,8 @@
 /** A program that takes a lease on the server of a data directory, prints its address, and runs until it is killed. */
 import { EmbeddedPostgres } from "@card-rewards/dev-postgres/EmbeddedPostgres"
-import { NodeRuntime } from "@effect/platform-node"
+import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import { Console, Effect, Redacted } from "effect"
-
-/** Shared memory in files of the data directory: that of a killed server would remain in /dev/shm. */
-const settings = { fsync: "off", dynamic_shared_memory_type: "mmap" }
+import { settings } from "./Settings.ts"
 
 Effect.gen(function*() {
   const { url } = yield* EmbeddedPostgres
