@@ -8,7 +8,7 @@ import {
   untilRows
 } from "@card-rewards/e2e/Setting"
 import { verify } from "@card-rewards/e2e/Verify"
-import { seedIntegrator, listen } from "@card-rewards/e2e/World"
+import { seedIntegrator, listen, provision } from "@card-rewards/e2e/World"
 import { NetworkProxy } from "@card-rewards/testing/NetworkProxy"
 import * as OldDatabase from "@card-rewards/testing/OldDatabase"
 import { freePort, shiftedClock, start, variables } from "@card-rewards/testing/Processes"
@@ -107,7 +107,7 @@ describe.concurrent("migrations", () => {
       assert.strictEqual(failed.lines.length, 1, failed.lines.join("\n"))
       assert.deepStrictEqual(yield* relations(url), before)
       yield* query(url, "DROP TABLE delivery_attempts")
-      assert.strictEqual((yield* ended("admin", variables(url), { args: ["migrate"] })).code, 0)
+      yield* provision(variables(url))
     }).pipe(Effect.scoped, inTurn))
 
   it.live("api and worker end with one line where the schema is missing or newer, or the database unreachable", () =>
@@ -116,7 +116,7 @@ describe.concurrent("migrations", () => {
       const nowhere = variables(`postgres://nobody@127.0.0.1:${yield* freePort}/none`)
       const newerUrl = yield* emptyDatabase
       const newer = variables(newerUrl)
-      assert.strictEqual((yield* ended("admin", newer, { args: ["migrate"] })).code, 0)
+      yield* provision(newer)
       yield* query(newerUrl, "INSERT INTO effect_sql_migrations (migration_id, name) VALUES (9999, 'future')")
       const silent = yield* NetworkProxy.toDatabase
       yield* silent.freeze
