@@ -19,7 +19,8 @@ const main = (): void => {
     // the library is compiled without the types of Node, on which it must not depend; the command line is not, and then
     // the comments remain in the declarations alone
     for (const project of ["tsconfig.build.json", "tsconfig.bin.json"]) {
-      run(process.execPath, compiler, "--project", path.join(client, project), "--outDir", build)
+      // one thread, because each of several would check the same types of Effect again
+      run(process.execPath, compiler, "--singleThreaded", "--project", path.join(client, project), "--outDir", build)
     }
     for (const file of fs.globSync("**/*.{js,d.ts}", { cwd: build })) makeRelative(build, file)
     fs.writeFileSync(path.join(build, "package.json"), `${JSON.stringify(manifest(), null, 2)}\n`)
