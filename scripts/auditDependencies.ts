@@ -9,7 +9,8 @@
  *
  * `pnpm audit` of pnpm 10 cannot be used: it requests two endpoints that npm has retired, and includes build tools.
  */
-import { Schema } from "effect"
+// not from "effect", all of which takes longer to load than an audit takes
+import * as Schema from "effect/Schema"
 import { execFileSync } from "node:child_process"
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
