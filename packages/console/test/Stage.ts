@@ -146,7 +146,7 @@ export const loseAnswer = async (page: Page, address: string): Promise<void> => 
 
 /** What axe finds wrong, with the elements; by all of its rules, or by some. */
 export const findings = async (page: Page, ...rules: ReadonlyArray<string>): Promise<ReadonlyArray<string>> => {
-  await page.evaluate(`globalThis.axe ?? (() => { ${axe.source} })()`)
+  if (!(await page.evaluate(() => "axe" in globalThis))) await page.evaluate(axe.source)
   return page.evaluate(async (rules) => {
     const only = rules.length === 0 ? {} : { runOnly: [...rules] }
     const { violations } = await (globalThis as unknown as { axe: typeof axe }).axe.run(document, {
