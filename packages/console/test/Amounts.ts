@@ -4,7 +4,7 @@ import { Effect } from "effect"
 import type { Browser, Page, Route } from "playwright-core"
 import { readFileSync } from "node:fs"
 import { printMoney } from "../src/format/Money.ts"
-import { addresses, inTab, open, signIn } from "./Stage.ts"
+import { addresses, inTab, open, openWithKey, signIn } from "./Stage.ts"
 
 /** The vault's amounts, which in production are the same. */
 export const vaultToTheLastUnit = (browser: Browser) =>
@@ -48,8 +48,7 @@ export const rewardsAddUp = (browser: Browser) =>
       total.reserved += (balances[0]?.pending ?? 0n) + (balances[0]?.claimable ?? 0n)
     }
     assert.isAbove(Number(total.paid), 0)
-    await signIn(page, stage)
-    await open(page, addresses["Rewards"] ?? "", "Rewards")
+    await openWithKey(page, stage, addresses["Rewards"] ?? "", "Rewards")
     await page.getByRole("heading", { name: "By day", level: 2 }).waitFor()
     await page.getByRole("button", { name: "90 d" }).click()
     await page.getByRole("heading", { name: "By 2 days", level: 2 }).waitFor()

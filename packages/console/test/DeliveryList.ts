@@ -1,11 +1,10 @@
 import type { Browser } from "playwright-core"
-import { inTab, open, signIn } from "./Stage.ts"
+import { inTab, openWithKey } from "./Stage.ts"
 
 /** A ping with its attempt, its redelivery, and the choice of a state. */
 export const listsDeliveries = (browser: Browser) =>
   inTab(browser, "light", async ({ page }, stage) => {
-    await signIn(page, stage)
-    await open(page, "/webhooks", "Webhooks")
+    await openWithKey(page, stage, "/webhooks", "Webhooks")
     await page.getByRole("button", { name: "Send a ping" }).click()
     const ping = page.getByRole("button", { name: /^Ping evt_/ })
     await ping.filter({ hasText: "delivered" }).waitFor()

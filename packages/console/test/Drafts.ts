@@ -2,13 +2,12 @@ import { assert } from "@effect/vitest"
 import { Effect } from "effect"
 import type { Browser, Locator, Page, Route } from "playwright-core"
 import { printDay } from "../src/format/Time.ts"
-import { findings, inTab, open, signIn } from "./Stage.ts"
+import { findings, inTab, openWithKey } from "./Stage.ts"
 
 /** A refused version shows each problem at its field; the corrected one is published. */
 export const problemsBesideFields = (browser: Browser) =>
   inTab(browser, "light", async ({ page }, stage) => {
-    await signIn(page, stage)
-    await open(page, "/programs/new", "New program")
+    await openWithKey(page, stage, "/programs/new", "New program")
     await page.getByLabel("Program id").fill("from-the-form")
     await page.getByLabel("Base rate", { exact: true }).fill("150")
     await page.getByLabel("Holding period").fill("400")
@@ -68,8 +67,7 @@ const descriptionOf = (field: Locator): Promise<string> =>
 /** The progress of a simulation, and its outcome by month, category and tier. */
 export const simulatesDraft = (browser: Browser) =>
   inTab(browser, "light", async ({ page }, stage) => {
-    await signIn(page, stage)
-    await open(page, "/programs/everyday/new", "New version of everyday")
+    await openWithKey(page, stage, "/programs/everyday/new", "New version of everyday")
     await page.locator("#baseRate").fill("2")
     const simulation = Promise.withResolvers<Route>()
     await page.route("**/simulations", simulation.resolve)

@@ -1,15 +1,14 @@
 import { verifyWebhook } from "@card-rewards/client/promise"
 import { assert } from "@effect/vitest"
 import type { Browser, Page } from "playwright-core"
-import { findings, inTab, loseAnswer, open, signIn, type Stage } from "./Stage.ts"
+import { findings, inTab, loseAnswer, open, openWithKey, type Stage } from "./Stage.ts"
 
 const secretForm = /^service_whsec_[0-9a-f]{64}$/
 
 /** The endpoint from its deletion to another one's, by keyboard where the focus could get lost. Leaves none. */
 export const endpointLife = (browser: Browser) =>
   inTab(browser, "light", async ({ page }, stage) => {
-    await signIn(page, stage)
-    await open(page, "/webhooks", "Webhooks")
+    await openWithKey(page, stage, "/webhooks", "Webhooks")
     const { answer, url } = stage.receiver
     answer(200)
 

@@ -1,6 +1,6 @@
 import { assert } from "@effect/vitest"
 import type { Browser, Page } from "playwright-core"
-import { findings, inTab, loseAnswer, open, signIn } from "./Stage.ts"
+import { findings, inTab, loseAnswer, openWithKey } from "./Stage.ts"
 
 /**
  * The new key is shown once and taken over by the tab. What the tab itself does with a key is no sign of what services
@@ -8,8 +8,7 @@ import { findings, inTab, loseAnswer, open, signIn } from "./Stage.ts"
  */
 export const rotatesKey = (browser: Browser) =>
   inTab(browser, "light", async ({ page }, stage) => {
-    await signIn(page, stage)
-    await open(page, "/keys", "API keys")
+    await openWithKey(page, stage, "/keys", "API keys")
     await loseSecret(page)
     await page.getByLabel("Name of the next key").fill("spare")
     await page.getByRole("button", { name: "Create the key" }).click()

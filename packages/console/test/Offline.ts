@@ -2,13 +2,12 @@ import { Reference } from "@card-rewards/domain/Ids"
 import { assert } from "@effect/vitest"
 import { Effect } from "effect"
 import type { Browser } from "playwright-core"
-import { inTab, open, signIn } from "./Stage.ts"
+import { inTab, openWithKey } from "./Stage.ts"
 
 /** Without a network a read and a write fail at once, and the write is not sent when the network returns. */
 export const failsOffline = (browser: Browser) =>
   inTab(browser, "light", async ({ page }, stage) => {
-    await signIn(page, stage)
-    await open(page, "/sandbox", "Sandbox")
+    await openWithKey(page, stage, "/sandbox", "Sandbox")
     await page.getByLabel("Amount").first().fill("1")
     await page.getByLabel("Reference").fill("offline")
     await page.context().setOffline(true)

@@ -3,7 +3,7 @@ import { instant } from "@card-rewards/domain/Time"
 import { assert } from "@effect/vitest"
 import { Effect } from "effect"
 import type { Browser } from "playwright-core"
-import { findings, inTab, open, signIn, type Stage } from "./Stage.ts"
+import { findings, inTab, open, openWithKey, type Stage } from "./Stage.ts"
 
 /** Half an hour before midnight in UTC, which is the next day in Berlin. */
 const effectiveFrom = instant(Date.parse("2040-01-14T23:30:00Z"))
@@ -12,8 +12,7 @@ const effectiveFrom = instant(Date.parse("2040-01-14T23:30:00Z"))
 export const showsDefinition = (browser: Browser) =>
   inTab(browser, "light", async ({ page }, stage) => {
     await publish(stage)
-    await signIn(page, stage)
-    await open(page, "/programs/euro-travel", "euro-travel")
+    await openWithKey(page, stage, "/programs/euro-travel", "euro-travel")
     const version = page.locator("section.panel").filter({ hasText: "to come" }).first()
     await version.getByText("on no category from").waitFor()
     const facts = version.locator(".facts-list")

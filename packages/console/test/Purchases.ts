@@ -4,12 +4,12 @@ import type { SpendEvent } from "@card-rewards/domain/SpendEvent"
 import { assert } from "@effect/vitest"
 import { Effect } from "effect"
 import type { Browser } from "playwright-core"
-import { findings, inTab, open, signIn, type Stage } from "./Stage.ts"
+import { findings, inTab, open, openWithKey, type Stage } from "./Stage.ts"
 
 /** An id is enough to come to a purchase: of the transaction, the event or the reward. */
 export const findsPurchase = (browser: Browser) =>
   inTab(browser, "light", async ({ page }, stage) => {
-    await signIn(page, stage)
+    await openWithKey(page, stage, "/users", "Users")
     const search = async (user: string, transaction: string, heading: string) => {
       await open(page, "/users", "Users")
       await page.getByLabel("User id, or").fill(user)

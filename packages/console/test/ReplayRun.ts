@@ -3,13 +3,12 @@ import { instant } from "@card-rewards/domain/Time"
 import { assert } from "@effect/vitest"
 import { Effect } from "effect"
 import type { Browser, Page } from "playwright-core"
-import { type Appearance, findings, inTab, open, signIn, type Stage } from "./Stage.ts"
+import { type Appearance, findings, inTab, open, openWithKey, type Stage } from "./Stage.ts"
 
 /** Some kinds of events are chosen and sent again, by keyboard; the page shows the replay until and after its end. */
 export const startsReplay = (browser: Browser) =>
   inTab(browser, "light", async ({ page }, stage) => {
-    await signIn(page, stage)
-    await open(page, "/webhooks", "Webhooks")
+    await openWithKey(page, stage, "/webhooks", "Webhooks")
     await page.getByRole("button", { name: "Choose events" }).focus()
     await page.keyboard.press("Enter")
     assert.deepStrictEqual(await findings(page), [])
@@ -49,8 +48,7 @@ export const startsReplay = (browser: Browser) =>
 /** A replay that somebody else has started is explained and shown, until another one can be started. */
 export const meetsReplay = (browser: Browser, appearance: Appearance) =>
   inTab(browser, appearance, async ({ page }, stage) => {
-    await signIn(page, stage)
-    await open(page, "/webhooks", "Webhooks")
+    await openWithKey(page, stage, "/webhooks", "Webhooks")
     const held: Array<() => void> = []
     stage.receiver.hold((respond) => held.push(respond))
     const replayId = await startElsewhere(stage)

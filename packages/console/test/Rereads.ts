@@ -4,7 +4,7 @@ import { assert } from "@effect/vitest"
 import { Effect } from "effect"
 import type { Browser, Locator, Page, Route } from "playwright-core"
 import { printDay } from "../src/format/Time.ts"
-import { findings, inTab, open, signIn } from "./Stage.ts"
+import { findings, inTab, open, openWithKey } from "./Stage.ts"
 
 /** Longer than any page waits until it reads again. */
 const turnMillis = 10_000
@@ -13,9 +13,7 @@ const turnMillis = 10_000
 export const outageKeepsContent = (browser: Browser) =>
   inTab(browser, "light", async ({ page }, stage) => {
     await page.clock.install()
-    await signIn(page, stage)
-
-    await open(page, "/keys", "API keys")
+    await openWithKey(page, stage, "/keys", "API keys")
     await page.getByLabel("Name of the next key").fill("kept")
     await outage(page, "**/v1/api-keys", page.getByRole("group", { name: "Key kept" }), () =>
       page.getByRole("button", { name: "Create the key" }).click()
@@ -57,8 +55,7 @@ export const followsVersions = (browser: Browser) =>
     }
     const button = (ahead: number) => page.getByRole("button", { name: `Publish version ${version + ahead}` })
     await page.clock.install()
-    await signIn(page, stage)
-    await open(page, "/programs/everyday/new", "New version of everyday")
+    await openWithKey(page, stage, "/programs/everyday/new", "New version of everyday")
     await button(1).waitFor()
     await publish(1)
     await page.clock.fastForward(turnMillis)
@@ -101,8 +98,7 @@ export const followsVersions = (browser: Browser) =>
 export const followsClock = (browser: Browser) =>
   inTab(browser, "light", async ({ page }, stage) => {
     await page.clock.install()
-    await signIn(page, stage)
-    await open(page, "/sandbox", "Sandbox")
+    await openWithKey(page, stage, "/sandbox", "Sandbox")
     const { now } = await Effect.runPromise(stage.api.sandbox.clock())
     const shown = (days: number) =>
       page.locator(".clock-face").getByText(printDay(now + days * dayMillis)).waitFor()
@@ -122,8 +118,7 @@ export const followsClock = (browser: Browser) =>
 /** A jump whose answers are all lost moves the clock once, however often its button is pressed. */
 export const repeatsJump = (browser: Browser) =>
   inTab(browser, "light", async ({ page }, stage) => {
-    await signIn(page, stage)
-    await open(page, "/sandbox", "Sandbox")
+    await openWithKey(page, stage, "/sandbox", "Sandbox")
     const { now } = await Effect.runPromise(stage.api.sandbox.clock())
     const jump = page.getByRole("button", { name: "+ 1 hour" })
     await page.route("**/v1/sandbox/clock", async (route) => {

@@ -1,7 +1,7 @@
 import { dayMillis } from "@card-rewards/domain/Time"
 import { Effect } from "effect"
 import type { Browser, Page } from "playwright-core"
-import { inTab, open, signIn, type Stage } from "./Stage.ts"
+import { inTab, openWithKey, type Stage } from "./Stage.ts"
 import { clear } from "./Story.ts"
 
 const user = "zoë/1 %"
@@ -9,8 +9,7 @@ const user = "zoë/1 %"
 /** From the enrollment of a user to the claim of the rewards, with what the form and the vault refuse. */
 export const playsSandbox = (browser: Browser) =>
   inTab(browser, "light", async ({ page }, stage) => {
-    await signIn(page, stage)
-    await open(page, "/sandbox", "Sandbox")
+    await openWithKey(page, stage, "/sandbox", "Sandbox")
     await enroll(page)
     await purchase(page)
     await page.getByRole("button", { name: "+ 7 days" }).click()

@@ -124,11 +124,27 @@ export const signIn = async (page: Page, { apiKey, baseUrl }: typeof Stage.Servi
   await page.getByRole("heading", { name: "Vault", level: 1 }).waitFor()
 }
 
+/** Loads a page of the console in a tab that has the key already, and waits until nothing on it is loading. */
+export const openWithKey = async (
+  page: Page,
+  { apiKey, baseUrl }: typeof Stage.Service,
+  path: string,
+  heading: string
+): Promise<void> => {
+  await page.addInitScript((key) => sessionStorage.setItem("card-rewards.api-key", key), apiKey)
+  await page.goto(`${baseUrl}/console#${path}`)
+  await untilOpen(page, heading)
+}
+
 /** Goes to a page of the console, and waits until nothing on it is loading. */
 export const open = async (page: Page, path: string, heading: string): Promise<void> => {
   await page.evaluate((hash) => {
     location.hash = hash
   }, path)
+  await untilOpen(page, heading)
+}
+
+const untilOpen = async (page: Page, heading: string): Promise<void> => {
   await page.getByRole("heading", { name: heading, level: 1, exact: true }).waitFor()
   await page.locator(".skeleton").first().waitFor({ state: "detached" })
 }

@@ -1,13 +1,13 @@
 import { assert } from "@effect/vitest"
 import { Effect } from "effect"
 import type { Browser } from "playwright-core"
-import { findings, inTab, signIn } from "./Stage.ts"
+import { findings, inTab, openWithKey } from "./Stage.ts"
 
 /** By keyboard: a threshold above the free money, and its removal. */
 export const setsThreshold = (browser: Browser) =>
   inTab(browser, "light", async ({ page }, stage) => {
     const threshold = async () => (await Effect.runPromise(stage.api.vault.get())).vault.lowFunds
-    await signIn(page, stage)
+    await openWithKey(page, stage, "/", "Vault")
     await page.getByText("No threshold").waitFor()
     await page.getByLabel("Threshold").fill("1.1234567")
     await page.getByText("An amount with at most 6 decimals").waitFor()
