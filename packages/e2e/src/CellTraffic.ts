@@ -1,11 +1,11 @@
+import type { Connection } from "@card-rewards/dev-postgres/AdminSql"
 import { until } from "@card-rewards/testing/Polling"
-import { createIntegrator } from "@card-rewards/testing/Provision"
+import { createIntegrators } from "@card-rewards/testing/Provision"
 import * as RawClient from "@card-rewards/testing/RawClient"
 import { createEndpoint, enroll, moveMoney, publish, setClock, spend } from "@card-rewards/testing/Requests"
 import type { Received, WebhookReceiver } from "@card-rewards/testing/WebhookReceiver"
 import { assert } from "@effect/vitest"
 import { Effect, Random, Redacted } from "effect"
-import { query, untilRows } from "./Setting.ts"
 
 const userIds = ["ann", "bob"]
 const pauseMillis = 200
@@ -21,17 +21,19 @@ export interface Sender {
   longestMillis: number
 }
 
-/** Creates an integrator in a database, as an operator does. */
-export const createSender = Effect.fnUntraced(function*(
+/** Creates integrators in a database, as an operator does. */
+export const createSenders = Effect.fnUntraced(function*(
   databaseUrl: string,
-  id: string,
+  ids: ReadonlyArray<string>,
   port: number
-): Effect.fn.Return<Sender> {
-  const apiKey = yield* createIntegrator(Redacted.make(databaseUrl), id)
-  const client = RawClient.make({ baseUrl: () => `http://127.0.0.1:${port}`, apiKey })
-  // a key begins with the slot of its integrator
-  const slot = Number.parseInt(apiKey.slice(-64, -62), 16)
-  return { id, slot, client, accepted: new Map(), longestMillis: 0 }
+): Effect.fn.Return<ReadonlyArray<Sender>> {
+  const created = yield* createIntegrators(Redacted.make(databaseUrl), ids)
+  return created.map(({ apiKey, id }) => {
+    const client = RawClient.make({ baseUrl: () => `http://127.0.0.1:${port}`, apiKey })
+    // a key begins with the slot of its integrator
+    const slot = Number.parseInt(apiKey.slice(-64, -62), 16)
+    return { id, slot, client, accepted: new Map(), longestMillis: 0 }
+  })
 })
 
 type SentRequest = Parameters<RawClient.RawClient["sendWithRetries"]>
@@ -65,12 +67,10 @@ export const traffic = Effect.fnUntraced(function*(sender: Sender, isOver: () =>
 })
 
 /** The integrator's events in a database. */
-export const eventsOf = (databaseUrl: string, { id }: Sender) =>
-  query<{ event: string; id: string; kind: string; reward: string | null }>(
-    databaseUrl,
-    `SELECT event::text, event_id AS id, kind, reward::text FROM events
-      WHERE integrator_id = '${id}' ORDER BY events.event`
-  )
+export const eventsOf = (sql: Connection, { id }: Sender) =>
+  Effect.orDie(sql<{ event: string; id: string; kind: string; reward: string | null }>`
+    SELECT event::text, event_id AS id, kind, reward::text FROM events
+      WHERE integrator_id = ${id} ORDER BY events.event`)
 
 /** The first arrival of each event at the receiver, by integrator. */
 export class FirstArrivals {
@@ -95,33 +95,31 @@ export class FirstArrivals {
   }
 }
 
+/** Moves the integrator's clock to where all its rewards are due. */
+export const makeDue = (sender: Sender) => send(sender, ...setClock("2099-12-31T00:00:00.000Z"))
+
 /**
- * Completes all work and compares what the integrator's cell has with what was accepted: each purchase once, in each
- * user's order; one reward for each; events numbered without gaps, each delivered, each reward's in order.
+ * Waits until all work is done, and compares what the integrator's cell has with what was accepted: each purchase once,
+ * in each user's order; one reward for each; events numbered without gaps, each delivered, each reward's in order.
  */
-export const verify = Effect.fnUntraced(function*(
-  databaseUrl: string,
-  sender: Sender,
-  arrivals: FirstArrivals
-) {
+export const verify = Effect.fnUntraced(function*(sql: Connection, sender: Sender, arrivals: FirstArrivals) {
   const ids = [...sender.accepted.values()].flat().toSorted()
-  yield* send(sender, ...setClock("2099-12-31T00:00:00.000Z"))
   const backlog = Effect.map(send(sender, "GET", "/v1/spend-events/backlog"), ({ text }) => JSON.parse(text))
   yield* until(`the backlog of ${sender.id}`, backlog, ({ stored, waiting }) => stored === 0 && waiting === 0)
   for (const [userId, accepted] of sender.accepted) {
     for (const order of ["arrival", "position"]) {
-      const rows = yield* query<{ id: string }>(databaseUrl, `SELECT external_transaction_id AS id FROM spend_events
-        WHERE integrator_id = '${sender.id}' AND user_id = '${userId}' ORDER BY ${order}`)
+      const rows = yield* sql<{ id: string }>`SELECT external_transaction_id AS id FROM spend_events
+        WHERE integrator_id = ${sender.id} AND user_id = ${userId} ORDER BY ${sql(order)}`
       assert.deepStrictEqual(rows.map(({ id }) => id), accepted, `${sender.id} ${userId} by ${order}`)
     }
   }
-  const claimable = `SELECT FROM events WHERE integrator_id = '${sender.id}' AND kind = 'reward.claimable'`
-  yield* untilRows(`claimable rewards of ${sender.id}`, databaseUrl, claimable, ({ length }) => length >= ids.length)
-  const rewards = yield* query<{ id: string }>(databaseUrl, `SELECT external_transaction_id AS id FROM rewards
-    WHERE integrator_id = '${sender.id}'`)
+  const claimable = sql`SELECT FROM events WHERE integrator_id = ${sender.id} AND kind = 'reward.claimable'`
+  yield* until(`claimable rewards of ${sender.id}`, claimable, ({ length }) => length >= ids.length)
+  const rewards = yield* sql<{ id: string }>`SELECT external_transaction_id AS id FROM rewards
+    WHERE integrator_id = ${sender.id}`
   assert.deepStrictEqual(rewards.map(({ id }) => id).toSorted(), ids, `rewards of ${sender.id}`)
 
-  const events = yield* eventsOf(databaseUrl, sender)
+  const events = yield* eventsOf(sql, sender)
   assert.deepStrictEqual(events.map(({ event }) => event), events.map((_, index) => `${index + 1}`))
   const missing = Effect.sync(() => {
     const arrived = arrivals.of(sender)
@@ -135,4 +133,4 @@ export const verify = Effect.fnUntraced(function*(
     assert.deepStrictEqual(positions, positions.toSorted((one, other) => one - other), `${sender.id}: first arrivals`)
   }
   return { events: events.length, rewards: ids.length }
-})
+}, Effect.orDie)

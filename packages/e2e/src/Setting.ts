@@ -13,9 +13,13 @@ import { provision } from "./World.ts"
 /** An empty database on the server of the test run, which is removed when the scope closes. */
 export const emptyDatabase = Effect.map(TestDatabase.makeEmpty, (url) => Redacted.value(url))
 
+/** Runs statements as the database's owner, over a connection that is closed at the end. */
+export const withConnection = <A, E, R>(url: string, run: (sql: AdminSql.Connection) => Effect.Effect<A, E, R>) =>
+  Effect.scoped(Effect.flatMap(Effect.orDie(AdminSql.connect(Redacted.make(url))), run))
+
 /** Runs a statement as the database's owner, over a connection of its own. */
 export const query = <A extends object>(url: string, text: string) =>
-  Effect.scoped(Effect.flatMap(AdminSql.connect(Redacted.make(url)), (sql) => sql.unsafe<A>(text))).pipe(Effect.orDie)
+  Effect.orDie(withConnection(url, (sql) => sql.unsafe<A>(text)))
 
 /** Repeats a query over one connection until its rows are as wanted; see {@link until}. */
 export const untilRows = (
@@ -25,8 +29,7 @@ export const untilRows = (
   holds: (rows: ReadonlyArray<unknown>) => boolean,
   seconds?: number
 ) =>
-  Effect.scoped(Effect.flatMap(AdminSql.connect(Redacted.make(url)), (sql) =>
-    until(what, sql.unsafe(text), holds, seconds))).pipe(Effect.orDie)
+  Effect.orDie(withConnection(url, (sql) => until(what, sql.unsafe(text), holds, seconds)))
 
 /** Longer than a worker's lease on a delivery. */
 export const leaseOutlivedMillis = 65_000

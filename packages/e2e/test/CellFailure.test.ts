@@ -1,4 +1,4 @@
-import { createSender, prepare, type Sender } from "@card-rewards/e2e/CellTraffic"
+import { createSenders, prepare, type Sender } from "@card-rewards/e2e/CellTraffic"
 import { emptyDatabase, healthy } from "@card-rewards/e2e/Setting"
 import { NetworkProxy } from "@card-rewards/testing/NetworkProxy"
 import { until } from "@card-rewards/testing/Polling"
@@ -40,7 +40,7 @@ const setUp = Effect.gen(function*() {
   const all: Array<Sender> = []
   for (const name of ["a", "b", "c"] as const) {
     const own = ids.filter((id) => cellAt(slotOf(id)) === name).slice(0, 2)
-    for (const id of own) all.push(yield* createSender(urls[name], id, port))
+    all.push(...(yield* createSenders(urls[name], own, port)))
   }
   return { proxy, senders: all }
 })

@@ -1,14 +1,15 @@
 import {
-  createSender,
+  createSenders,
   eventsOf,
   FirstArrivals,
+  makeDue,
   prepare,
   type Sender,
   traffic,
   verify
 } from "@card-rewards/e2e/CellTraffic"
 import { Cluster } from "@card-rewards/e2e/Cluster"
-import { healthy, query } from "@card-rewards/e2e/Setting"
+import { healthy, query, withConnection } from "@card-rewards/e2e/Setting"
 import { sealDatabase } from "@card-rewards/testing/EventProcessing"
 import { until } from "@card-rewards/testing/Polling"
 import { admin, freePort, start, type Variables, variables } from "@card-rewards/testing/Processes"
@@ -29,6 +30,8 @@ const isMoved = ({ slot }: Sender) => slot < 128
 const unavailableMillis = 10_000
 
 type CellName = "a" | "b"
+/** The integrator's cell while the slots that are moved are in `where`. */
+const cellOf = (sender: Sender, where: CellName) => isMoved(sender) ? where : "a"
 const victims = ["mover", "source", "api", "target", "worker"] as const
 
 const cluster = Effect.map(Layer.build(Layer.fresh(Cluster.layer())), (context) => Context.get(context, Cluster))
@@ -50,7 +53,7 @@ const setUp = Effect.gen(function*() {
   const env = variables("", { PORT: `${port}`, CELLS })
   yield* admin(env, "migrate")
   const ids = Array.from({ length: integrators }, (_, index) => `integrator-${index}`)
-  const senders = yield* Effect.forEach(ids, (id) => createSender(servers.a.url, id, port))
+  const senders = yield* createSenders(servers.a.url, ids, port)
   const running = { api: yield* start("api", env), worker: yield* start("worker", env) }
   yield* healthy(port, running.api)
   const restart = Effect.fnUntraced(function*(name: "api" | "worker") {
@@ -92,30 +95,53 @@ const areApart = Effect.fnUntraced(function*(
     const [rows] = yield* query(servers[name].url, `SELECT
       (SELECT count(*)::int FROM cell_slots) AS slots, (SELECT count(*)::int FROM integrators) AS integrators,
       (SELECT count(DISTINCT integrator_id)::int FROM journal) AS journals`)
-    const own = senders.filter((sender) => (isMoved(sender) ? where : "a") === name).length
+    const own = senders.filter((sender) => cellOf(sender, where) === name).length
     const slots = { a: where === "a" ? 256 : 128, b: where === "a" ? 0 : 128 }[name]
     assert.deepStrictEqual(rows, { slots, integrators: own, journals: own })
   }
 })
 
-/** What an integrator has of its log and of its journal's seals in one database, in order. */
-const historyOf = Effect.fnUntraced(function*(url: string, sender: Sender) {
-  const seals = yield* query<{ seal: string }>(
-    url,
-    `SELECT concat_ws(' ', seal, from_entry, to_entry, encode(hash, 'hex')) AS seal FROM journal_seals s
-      WHERE integrator_id = '${sender.id}' ORDER BY s.seal`
-  )
-  return { sender, events: yield* eventsOf(url, sender), seals }
+/** Verifies all integrators once all their rewards are due. Returns how many rewards they have. */
+const verifyAll = Effect.fnUntraced(function*(
+  servers: Readonly<Record<CellName, Cluster["Service"]>>,
+  senders: ReadonlyArray<Sender>,
+  where: CellName,
+  arrivals: FirstArrivals
+) {
+  yield* Effect.forEach(senders, makeDue, { concurrency: 8, discard: true })
+  let rewards = 0
+  for (const name of ["a", "b"] as const) {
+    const own = senders.filter((sender) => cellOf(sender, where) === name)
+    const verified = yield* withConnection(servers[name].url, (sql) =>
+      Effect.forEach(own, (sender) => verify(sql, sender, arrivals)))
+    rewards += verified.reduce((sum, one) => sum + one.rewards, 0)
+  }
+  return rewards
 })
 
-type History = Effect.Success<ReturnType<typeof historyOf>>
+/** What some integrators have of their logs and of their journals' seals in one database, in order. */
+const historiesOf = (url: string, senders: ReadonlyArray<Sender>) =>
+  withConnection(url, (sql) =>
+    Effect.forEach(senders, (sender) =>
+      Effect.gen(function*() {
+        const seals = yield* sql<{ seal: string }>`
+          SELECT concat_ws(' ', seal, from_entry, to_entry, encode(hash, 'hex')) AS seal FROM journal_seals s
+            WHERE integrator_id = ${sender.id} ORDER BY s.seal`
+        return { events: yield* eventsOf(sql, sender), seals }
+      }))).pipe(Effect.orDie)
+
+type History = Effect.Success<ReturnType<typeof historiesOf>>[number]
 
 /** Asserts that a database has what there was of some integrators, and what came later after it. */
-const assertKept = Effect.fnUntraced(function*(url: string, histories: ReadonlyArray<History>) {
-  for (const { events, seals, sender } of histories) {
-    const now = yield* historyOf(url, sender)
-    assert.deepStrictEqual(now.events.slice(0, events.length), events)
-    assert.deepStrictEqual(now.seals.slice(0, seals.length), seals)
+const assertKept = Effect.fnUntraced(function*(
+  url: string,
+  senders: ReadonlyArray<Sender>,
+  before: ReadonlyArray<History>
+) {
+  const now = yield* historiesOf(url, senders)
+  for (const [index, { events, seals }] of before.entries()) {
+    assert.deepStrictEqual(now[index]?.events.slice(0, events.length), events)
+    assert.deepStrictEqual(now[index]?.seals.slice(0, seals.length), seals)
   }
 })
 
@@ -137,7 +163,8 @@ it.live("slots move between two servers under load; whatever is killed meanwhile
     yield* accept(200)
 
     yield* sealDatabase(servers.a.url)
-    const before = yield* Effect.forEach(senders.filter(isMoved), (sender) => historyOf(servers.a.url, sender))
+    const movedSenders = senders.filter(isMoved)
+    const before = yield* historiesOf(servers.a.url, movedSenders)
     assert.isTrue(before.some(({ seals }) => seals.length > 0))
     for (const sender of senders) sender.longestMillis = 0
     const timeline = JSON.parse((yield* endMove(env, ["a", "b"])).output)
@@ -145,7 +172,7 @@ it.live("slots move between two servers under load; whatever is killed meanwhile
     const longest = Math.max(...senders.map(({ longestMillis }) => longestMillis))
     yield* Effect.logInfo(`longest of a purchase until its 202: ${Math.round(longest)} ms`, timeline)
     for (const { id, longestMillis } of senders) assert.isBelow(longestMillis, unavailableMillis, id)
-    yield* assertKept(servers.b.url, before)
+    yield* assertKept(servers.b.url, movedSenders, before)
 
     const strikes = (mover: Running, source: Cluster["Service"], target: Cluster["Service"]) => ({
       mover: mover.send("SIGKILL"),
@@ -173,16 +200,11 @@ it.live("slots move between two servers under load; whatever is killed meanwhile
     isOver = true
     yield* Fiber.join(clients)
 
-    const urlOf = (sender: Sender) => servers[isMoved(sender) ? from : "a"].url
-    const arrivals = new FirstArrivals(receiver.received)
-    const verified = yield* Effect.forEach(senders, (sender) => verify(urlOf(sender), sender, arrivals), {
-      concurrency: 8
-    })
+    const rewards = yield* verifyAll(servers, senders, from, new FirstArrivals(receiver.received))
     yield* admin(env, "audit")
-    yield* assertKept(servers[from].url, before)
+    yield* assertKept(servers[from].url, movedSenders, before)
     yield* areApart(servers, senders, from)
     for (const child of Object.values(running)) assert.isTrue(child.isAlive(), child.output())
-    const rewards = verified.reduce((sum, one) => sum + one.rewards, 0)
     yield* Effect.logInfo(`seed ${seed}: ${rewards} rewards, and after each of ${kills} kills`, left)
   }).pipe(
     Effect.tapCause(() => Effect.logError(`the seed was ${seed}`)),
