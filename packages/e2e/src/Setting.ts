@@ -1,14 +1,16 @@
 import * as AdminSql from "@card-rewards/dev-postgres/AdminSql"
 import * as TestDatabase from "@card-rewards/dev-postgres/TestDatabase"
+import { migratedDatabase } from "@card-rewards/testing/FreshDatabase"
 import type { NetworkProxy } from "@card-rewards/testing/NetworkProxy"
 import { until } from "@card-rewards/testing/Polling"
 import { folder, freePort, shiftedClock, start, type Variables, variables } from "@card-rewards/testing/Processes"
+import { createIntegrator } from "@card-rewards/testing/Provision"
 import * as RawClient from "@card-rewards/testing/RawClient"
 import type { Running } from "@card-rewards/testing/TestProcess"
 import { Effect, Redacted } from "effect"
 import { writeFileSync } from "node:fs"
 import { join } from "node:path"
-import { provision } from "./World.ts"
+import { integratorId } from "./World.ts"
 
 /** An empty database on the server of the test run, which is removed when the scope closes. */
 export const emptyDatabase = Effect.map(TestDatabase.makeEmpty, (url) => Redacted.value(url))
@@ -41,12 +43,12 @@ export const leaseOutlivedMillis = 65_000
 export const service = Effect.fnUntraced(function*(
   options: { readonly proxy?: NetworkProxy["Service"]; readonly more?: Variables } = {}
 ) {
-  const url = yield* emptyDatabase
+  const url = Redacted.value(yield* migratedDatabase)
   const port = yield* freePort
   const shiftFile = join(yield* folder, "shift")
   const shiftClocks = (millis: number) => Effect.sync(() => writeFileSync(shiftFile, `${millis}`))
   yield* shiftClocks(0)
-  const apiKey = yield* provision(variables(url))
+  const apiKey = yield* createIntegrator(Redacted.make(url), integratorId)
   const reached = options.proxy === undefined ? url : Redacted.value(options.proxy.through(Redacted.make(url)))
   const env = variables(reached, { PORT: `${port}`, CLOCK_SHIFT_FILE: shiftFile, ...options.more })
   const api = yield* start("api", env, { preload: shiftedClock })

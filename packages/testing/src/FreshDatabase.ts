@@ -5,6 +5,9 @@ import * as TestDatabase from "@card-rewards/dev-postgres/TestDatabase"
 import type { VaultId } from "@card-rewards/domain/Ids"
 import { Context, Effect, Layer, type Redacted } from "effect"
 
+/** The superuser's address of a new database with the service's schema; the database is dropped with the scope. */
+export const migratedDatabase = TestDatabase.makeMigrated(Database.migrate)
+
 /** A migrated database of its own for as long as the layer lives: a copy of a template, made in about 20 ms. */
 export class FreshDatabase extends Context.Service<FreshDatabase, {
   /** The superuser's address. */
@@ -12,7 +15,7 @@ export class FreshDatabase extends Context.Service<FreshDatabase, {
 }>()("@card-rewards/testing/FreshDatabase") {
   static readonly layer = Layer.effect(
     FreshDatabase,
-    Effect.map(TestDatabase.makeMigrated(Database.migrate), (url) => FreshDatabase.of({ url }))
+    Effect.map(migratedDatabase, (url) => FreshDatabase.of({ url }))
   )
 }
 

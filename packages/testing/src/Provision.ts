@@ -16,9 +16,14 @@ export const createIntegrators = Effect.fnUntraced(function*(url: Redacted.Redac
   return yield* Effect.provide(create, services)
 }, Effect.orDie)
 
+/** As {@link createIntegrators}, for one of them. Returns its first API key. */
+export const createIntegrator = Effect.fnUntraced(function*(url: Redacted.Redacted, id: string) {
+  const [created] = yield* createIntegrators(url, [id])
+  return created?.apiKey ?? ""
+})
+
 /** Migrates a database and makes a sandbox integrator in it, as operators do. Returns its first API key. */
 export const provision = Effect.fnUntraced(function*(url: Redacted.Redacted, id: string) {
   yield* Database.migrate(url)
-  const [created] = yield* createIntegrators(url, [id])
-  return created?.apiKey ?? ""
+  return yield* createIntegrator(url, id)
 }, Effect.orDie)

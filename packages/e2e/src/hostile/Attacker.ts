@@ -1,10 +1,11 @@
 import type * as AdminSql from "@card-rewards/dev-postgres/AdminSql"
 import { plainProgram } from "@card-rewards/domain/PlainProgram"
 import { until } from "@card-rewards/testing/Polling"
+import { createIntegrator } from "@card-rewards/testing/Provision"
 import * as RawClient from "@card-rewards/testing/RawClient"
 import { moveMoney } from "@card-rewards/testing/Requests"
-import { Effect } from "effect"
-import { expect, iso, provision } from "../World.ts"
+import { Effect, Redacted } from "effect"
+import { expect, iso } from "../World.ts"
 import type { Credentials, Stage } from "./Stage.ts"
 import { wallMillis } from "./Samples.ts"
 
@@ -33,7 +34,7 @@ export interface Attacker {
 
 /** A new integrator, and its client. */
 export const make = Effect.fnUntraced(function*(stage: Stage["Service"], integratorId: string) {
-  const apiKey = yield* provision({ DATABASE_URL: stage.url }, integratorId)
+  const apiKey = yield* createIntegrator(Redacted.make(stage.url), integratorId)
   return clientOf(stage, { integratorId, apiKey })
 })
 

@@ -1,8 +1,10 @@
 import * as AdminSql from "@card-rewards/dev-postgres/AdminSql"
+import { migratedDatabase } from "@card-rewards/testing/FreshDatabase"
 import { admin, freePort, start, variables } from "@card-rewards/testing/Processes"
+import { createIntegrator } from "@card-rewards/testing/Provision"
 import type { Running } from "@card-rewards/testing/TestProcess"
 import { Context, Effect, Layer, Redacted } from "effect"
-import { emptyDatabase, healthy } from "../Setting.ts"
+import { healthy } from "../Setting.ts"
 import * as Innocent from "./Innocent.ts"
 
 /** An integrator and its first API key. */
@@ -28,12 +30,11 @@ export class Stage extends Context.Service<Stage, {
   static readonly layer = Layer.effect(
     Stage,
     Effect.gen(function*() {
-      const url = yield* emptyDatabase
+      const url = Redacted.value(yield* migratedDatabase)
       const port = yield* freePort
       const env = variables(url, { PORT: `${port}` })
-      yield* admin(env, "migrate")
-      const created = yield* admin(env, "integrator", "create", "innocent", "--json")
-      const credentials: Credentials = JSON.parse(created)
+      const integratorId = "innocent"
+      const credentials = { integratorId, apiKey: yield* createIntegrator(Redacted.make(url), integratorId) }
       const api = yield* start("api", env)
       const worker = yield* start("worker", env)
       yield* healthy(port, api)
