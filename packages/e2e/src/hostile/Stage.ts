@@ -23,7 +23,7 @@ export class Stage extends Context.Service<Stage, {
   readonly innocent: Innocent.Innocent
   /** The database's owner: only what no operation of the api offers in bulk is written by it. */
   readonly sql: AdminSql.Connection
-  /** Dies with the findings where the audit does not hold. */
+  /** Ends the innocent integrator's work first. Dies with the findings where the audit does not hold. */
   readonly audit: Effect.Effect<string>
 }>()("@card-rewards/e2e/hostile/Stage") {
   /** Rate limits are off: what one integrator may cost the others must not depend on them. */
@@ -41,7 +41,7 @@ export class Stage extends Context.Service<Stage, {
       const baseUrl = `http://127.0.0.1:${port}`
       const innocent = yield* Innocent.start({ baseUrl, ...credentials })
       const sql = yield* AdminSql.connect(Redacted.make(url))
-      const audit = admin(env, "audit")
+      const audit = Effect.andThen(innocent.stop, admin(env, "audit"))
       return Stage.of({ baseUrl, url, api, worker, innocent, sql, audit })
     })
   )
