@@ -15,7 +15,9 @@ const everyMillis = 100
 const users = 64
 const pollers = 4
 /** Pause of a poller after an answer. */
-const pollMillis = 20
+const pollMillis = 50
+/** Rewards that are read beside the expected ones: of posts in flight, or whose answer was lost. */
+const spareRewards = 10
 /** A timer of this period that fires so much later was held up by the machine. */
 const tickMillis = 20
 const stallMillis = 100
@@ -115,7 +117,9 @@ const readRewards = Effect.fnUntraced(function*(userId: string) {
   // behind the others until the next read
   unrewarded.delete(userId)
   unrewarded.set(userId, own)
-  const answer = yield* client.send("GET", `/v1/users/${userId}/rewards?limit=100`).pipe(
+  // the newest come first, and a user's events are applied in order
+  const limit = Math.min(100, own.size + spareRewards)
+  const answer = yield* client.send("GET", `/v1/users/${userId}/rewards?limit=${limit}`).pipe(
     Effect.catchTag("NoAnswer", () => Effect.succeed({ status: 0, text: "" }))
   )
   if (answer.status !== 200) return
