@@ -1,7 +1,7 @@
 import type { Deliveries } from "@card-rewards/core/Deliveries"
 import type { AttemptResult, RetryDelays } from "@card-rewards/domain/Delivery"
 import type { Unavailable } from "@card-rewards/domain/Errors"
-import { Clock, Effect, Latch, References } from "effect"
+import { Clock, Context, Effect, Latch, References } from "effect"
 import type { Consumer, Sending } from "../../src/WebhookDispatcher/Consumer.ts"
 import { Consumers } from "../../src/WebhookDispatcher/Consumers.ts"
 import * as Leases from "../../src/WebhookDispatcher/Leases.ts"
@@ -12,6 +12,7 @@ import type { Log } from "./Log.ts"
 
 const delays: RetryDelays = [1_000, 5_000, 20_000]
 const leaseMillis = 30_000
+const unlogged = Effect.runForkWith(Context.make(References.MinimumLogLevel, "None"))
 const none = { stored: new Set<string>(), renewed: new Set<string>(), busy: new Set<string>() }
 
 /** What a worker meets outside of its process. */
@@ -34,7 +35,8 @@ export interface Statement {
   isDone: boolean
 }
 
-type Fiber = "lease" | "poll" | "read" | "records" | "renew"
+/** What runs in a worker at once. */
+export type Fiber = "lease" | "poll" | "read" | "records" | "renew"
 
 /** Tells of each endpoint that is given up or lost. */
 class WatchedConsumers extends Consumers {
@@ -105,8 +107,7 @@ export class Worker {
   start(fiber: Fiber): void {
     if (this.running.has(fiber)) return
     this.running.add(fiber)
-    const step = Effect.provideService(this.fibers[fiber], References.MinimumLogLevel, "None")
-    Effect.runFork(step).addObserver((exit) => {
+    unlogged(this.fibers[fiber]).addObserver((exit) => {
       this.running.delete(fiber)
       if (exit._tag === "Failure") this.world.failed(exit.cause)
     })
