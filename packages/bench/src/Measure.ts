@@ -15,6 +15,8 @@ export interface Size {
   readonly warmUpMillis: number
   /** Requests that the load before the first turn has at least, so that V8 has compiled the code that they run. */
   readonly warmUpRequests: number
+  /** How long a worker has nothing to do while its CPU time is measured. */
+  readonly idleMillis: number
   /** How long each of the loops runs that tell the speed of the machine. */
   readonly speedMillis: number
   readonly users: number
@@ -31,9 +33,13 @@ export interface Size {
     readonly rewards: number
     /** Further users, each of whom owes and has a reward. */
     readonly owing: number
+    /** Users with 50 rewards each, whose balances and pages are read. */
+    readonly readers: number
   }
   /** Integrators that share the work of one, in the measure of many integrators. */
   readonly integrators: number
+  /** Integrators that are spread over cells. */
+  readonly cellIntegrators: number
   /** Length of the sustained load under which memory is sampled. */
   readonly memoryMillis: number
   /** Stored events that wait, in the two backlogs under which memory is compared. */
@@ -54,26 +60,28 @@ export const sizes: Readonly<Record<Size["name"], Size>> = {
   small: {
     name: "small",
     rounds: 1,
-    turnMillis: 100,
+    turnMillis: 20,
     shortTurns: 1,
-    shortTurnMillis: 100,
-    warmUpMillis: 50,
+    shortTurnMillis: 50,
+    warmUpMillis: 10,
     warmUpRequests: 1,
-    speedMillis: 50,
+    idleMillis: 200,
+    speedMillis: 20,
     users: 100,
-    backlog: 200,
-    growth: [100, 300],
+    backlog: 50,
+    growth: [40, 120],
     programs: 2,
     versions: 2,
-    heavy: { authorizations: 20, rewards: 100, owing: 50 },
-    integrators: 5,
-    memoryMillis: 300,
-    memoryBacklogs: [100, 500],
-    heldTransactionMillis: 200,
-    latencyMillis: 300,
-    idleEndpoints: 500,
-    outages: [300, 3_000],
-    outageMillis: 1_000
+    heavy: { authorizations: 20, rewards: 100, owing: 50, readers: 2 },
+    integrators: 10,
+    cellIntegrators: 16,
+    memoryMillis: 100,
+    memoryBacklogs: [50, 150],
+    heldTransactionMillis: 100,
+    latencyMillis: 100,
+    idleEndpoints: 100,
+    outages: [300, 900],
+    outageMillis: 500
   },
   full: {
     name: "full",
@@ -83,14 +91,16 @@ export const sizes: Readonly<Record<Size["name"], Size>> = {
     shortTurnMillis: 2_000,
     warmUpMillis: 3_000,
     warmUpRequests: 20_000,
+    idleMillis: 5_000,
     speedMillis: 1_000,
     users: 20_000,
     backlog: 20_000,
     growth: [10_000, 100_000, 1_000_000],
     programs: 50,
     versions: 100,
-    heavy: { authorizations: 10_000, rewards: 100_000, owing: 200_000 },
+    heavy: { authorizations: 10_000, rewards: 100_000, owing: 200_000, readers: 20 },
     integrators: 1_000,
+    cellIntegrators: 64,
     memoryMillis: 600_000,
     memoryBacklogs: [10_000, 1_000_000],
     heldTransactionMillis: 120_000,

@@ -14,14 +14,13 @@ import { isQueueEmpty, onDatabase } from "./Backlog.ts"
 import { accepted, api, type Requirements, serviceEnvironment, underLoad, worker } from "./Competitors.ts"
 import { cpuUsage } from "./CpuUsage.ts"
 
-const integrators = 64
 const pollMillis = 20
 
 /** What it costs that the same integrators are spread over several databases, of one server here. */
 export const cells: Measure<Requirements> = {
   name: "cells",
   title: "One cell, against four cells on the same server",
-  method: `${integrators} integrators are in one database, or spread over four of the same server by their slots. ` +
+  method: "64 integrators are in one database, or spread over four of the same server by their slots. " +
     "One worker processes a backlog that appears in one commit for each database; one api gets posts on 64 " +
     "connections.",
   run: Effect.fn("cells")(function*(size: Size) {
@@ -44,7 +43,7 @@ export const cells: Measure<Requirements> = {
 const competitors = Effect.fnUntraced(function*(count: number, size: Size) {
   const server = yield* Server
   const processes = yield* Processes
-  const senders: Senders = { integrators, users: size.users }
+  const senders: Senders = { integrators: size.cellIntegrators, users: size.users }
   const owner = count === 1 ? "one cell" : `${count} cells`
   const fills = Array.makeBy(count, (index) => cellFill(senders, index, count))
   const databases = Effect.forEach(fills, (fill) => server.database(fill))
@@ -115,7 +114,7 @@ const cellFill = (senders: Senders, index: number, count: number): Fill => {
         const sql = yield* SqlClient.SqlClient
         const [first, last] = slotsOf(index, count)
         yield* sql`DELETE FROM cell_slots WHERE slot NOT BETWEEN ${value.int4(first)} AND ${value.int4(last)}`
-        const ids = Array.makeBy(integrators, integratorOf)
+        const ids = Array.makeBy(senders.integrators, integratorOf)
         const hashes = yield* Effect.forEach(ids, (id) => hashApiKey(Redacted.make(keyOf(id))))
         const keys = sql`unnest(${columns.text(ids)}, ${columns.bytea(hashes)}) AS t(integrator_id, key_hash)`
         yield* sql`INSERT INTO api_keys (integrator_id, name, last4, created_at)

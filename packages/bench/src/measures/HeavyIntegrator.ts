@@ -9,8 +9,6 @@ import { costOf, costOfEvent, startMeasured } from "./Costs.ts"
 
 /** Rewards on a page, and of each user whose pages are read. */
 const pageSize = 50
-/** Users whose balances and pages are read. */
-const readers = 20
 
 const heavy = "with all of it"
 const light = "without"
@@ -44,7 +42,7 @@ export const heavyIntegrator: Measure<Requirements> = {
 const ofOne = (what: string): string => `${what} of the one user`
 
 const prepare = Effect.fnUntraced(function*(size: Size, name: typeof heavy | typeof light) {
-  const { backlog, users } = size
+  const { backlog, heavy: { readers }, users } = size
   const [programs, versions, owing] = name === heavy ? [size.programs, size.versions, size.heavy.owing] : [1, 1, 0]
   const senders = { integrators: 1, users }
   const one = { integrators: 1, users: 1, firstUser: users }

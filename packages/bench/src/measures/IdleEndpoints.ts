@@ -65,13 +65,13 @@ const turn = Effect.fnUntraced(function*(options: {
   readonly size: Size
   readonly round: number
 }) {
-  const { connection, name, receiver, round, size: { backlog: count, turnMillis, warmUpMillis }, url } = options
+  const { connection, name, receiver, round, size: { backlog: count, idleMillis, warmUpMillis }, url } = options
   const processes = yield* Processes
   const running = [yield* processes.start({ entry: worker, env: serviceEnvironment(url) })]
   yield* onDatabase(url, Effect.flatMap(SqlClient.SqlClient, hasWorker))
   yield* Effect.sleep(warmUpMillis)
   const before = yield* cpuUsage(running)
-  yield* Effect.sleep(turnMillis)
+  yield* Effect.sleep(idleMillis)
   const after = yield* cpuUsage(running)
 
   const deliver = Effect.fnUntraced(function*(prefix: string) {
@@ -87,8 +87,8 @@ const turn = Effect.fnUntraced(function*(options: {
     "deliveries/s": sample["events/s"],
     "worker CPU µs/delivery": sample["worker CPU µs/event"],
     "PostgreSQL CPU µs/delivery": sample["PostgreSQL CPU µs/event"],
-    "idle worker CPU ms/s": (after.processes - before.processes) / turnMillis,
-    "idle PostgreSQL CPU ms/s": (after.postgres - before.postgres) / turnMillis
+    "idle worker CPU ms/s": (after.processes - before.processes) / idleMillis,
+    "idle PostgreSQL CPU ms/s": (after.postgres - before.postgres) / idleMillis
   }
 })
 
