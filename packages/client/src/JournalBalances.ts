@@ -132,7 +132,8 @@ const isBehind = ({ entry, printed }: ReadEntry, until: Until): boolean =>
 
 /**
  * The balances after all entries, or after those up to an instant, which are read from the first one. Fails with
- * `EntryRefused`. For many instants in one pass, add the entries to {@link JournalBalances}.
+ * `EntryRefused`, also where the entries end before the one that is asked for. For many instants in one pass, add the
+ * entries to {@link JournalBalances}.
  */
 export const balancesOf = <E, R>(
   entries: Stream.Stream<ExportedEntry, E, R>,
@@ -146,6 +147,10 @@ export const balancesOf = <E, R>(
         return added instanceof EntryRefused ? Effect.fail(added) : Effect.succeed(added)
       }),
       Stream.runDrain,
-      Effect.as(balances)
+      Effect.andThen(Effect.suspend(() => {
+        const entry = balances.lastEntry + 1n
+        if (until === undefined || !("entry" in until) || entry > until.entry) return Effect.succeed(balances)
+        return Effect.fail(new EntryRefused({ entry, message: `Entry ${entry} is missing: the entries end before it` }))
+      }))
     )
   })

@@ -44,9 +44,11 @@ describe("balances of a journal", () => {
         { asset: "USDC", held: 80n, free: 40n, reserved: 40n, waiting: 0n },
         { asset: "EURe", held: 0n, free: 0n, reserved: 0n, waiting: 0n }
       ])
-      for (const last of [0n, 1n, 3n]) {
+      for (const last of [0n, 1n, 3n, 4n]) {
         assert.strictEqual((yield* balancesOf(all, { until: { entry: last } })).lastEntry, last)
       }
+      const { entry, message } = yield* Effect.flip(balancesOf(all, { until: { entry: 6n } }))
+      assert.deepStrictEqual([entry, message], [5n, "Entry 5 is missing: the entries end before it"])
       const at = Date.parse("2026-11-03T00:00:00Z")
       for (const [until, last] of [[at - 1, 2n], [at, 3n], [at + 1, 3n]] as const) {
         const { lastEntry } = yield* Effect.promise(() => Promised.balancesOf(entries, { until: { at: until } }))
