@@ -1,3 +1,4 @@
+import type { IntegratorId } from "@card-rewards/domain/Ids"
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import { describe } from "../Database/Errors.ts"
@@ -63,11 +64,12 @@ export const rebuild = Effect.fnUntraced(function*(
   while (true) {
     const page = yield* sql<AppliedEvent>`FETCH ${sql.literal(`${pageEvents}`)} FROM applied_events`
     for (const event of page) {
-      if (user !== undefined && !user.isOf(event)) {
-        yield* finish(user)
-        user = undefined
+      if (user?.isOf(event) !== true) {
+        if (user !== undefined) yield* finish(user)
+        // one statement for an integrator, whose users follow one another
+        const catalog = user?.integratorId === event.integratorId ? user.catalog : yield* catalogOf(versions, event)
+        user = new UserHistory(event, catalog)
       }
-      user ??= new UserHistory(event, yield* catalogOf(versions, event))
       yield* versions.ensure(user.catalog, user.needed(event))
       user.apply(event)
       user.catalog.release()
@@ -148,6 +150,10 @@ class UserHistory {
       unearned: new Unearned.Lists(),
       evaluated: { campaigns: 0 }
     }
+  }
+
+  get integratorId(): IntegratorId {
+    return this.user.integratorId
   }
 
   isOf(event: StoredEvent): boolean {
