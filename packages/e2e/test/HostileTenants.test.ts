@@ -1,8 +1,7 @@
-import type { Attack, Form } from "@card-rewards/e2e/hostile/Attack"
 import { attacks, shortForms } from "@card-rewards/e2e/hostile/Attacks"
 import { breaches } from "@card-rewards/e2e/hostile/Judge"
-import { fullTiming, type Measured, measure, shortTiming, type Timing } from "@card-rewards/e2e/hostile/Phases"
-import { Stage } from "@card-rewards/e2e/hostile/Stage"
+import { fullTiming, type Measured, measure, quiet, shortTiming, type Timing } from "@card-rewards/e2e/hostile/Phases"
+import { type Chosen, prepare, Stage } from "@card-rewards/e2e/hostile/Stage"
 import * as Table from "@card-rewards/e2e/hostile/Table"
 import { afterAll, assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
@@ -20,10 +19,12 @@ const fullTimeout = 3_600_000
 interface Group {
   readonly name: string
   readonly form: "short" | "full"
-  readonly attacks: ReadonlyArray<{ readonly attack: Attack; readonly form: Form }>
+  readonly attacks: ReadonlyArray<Chosen>
   readonly timing: Timing
   readonly attempts: number
   readonly timeout: number
+  /** What the attempts of this run came to, in order. */
+  readonly measured: Array<Measured>
 }
 
 const short = (): ReadonlyArray<Group> => [{
@@ -32,7 +33,8 @@ const short = (): ReadonlyArray<Group> => [{
   attacks: shortForms.flatMap((attack) => attack.short === undefined ? [] : [{ attack, form: attack.short }]),
   timing: shortTiming,
   attempts: shortAttempts,
-  timeout: shortTimeout
+  timeout: shortTimeout,
+  measured: []
 }]
 
 const fullForms = (names: ReadonlyArray<string>): ReadonlyArray<Group> =>
@@ -42,19 +44,24 @@ const fullForms = (names: ReadonlyArray<string>): ReadonlyArray<Group> =>
     attacks: [{ attack, form: attack.full }],
     timing: fullTiming,
     attempts: 1,
-    timeout: fullTimeout
+    timeout: fullTimeout,
+    measured: []
   }))
 
 const groups = chosen === undefined ? short() : fullForms(chosen.split(","))
 
-const measurements: Array<Measured> = []
-
-const attackWith = Effect.fnUntraced(function*(attack: Attack, form: Form, group: Group) {
+const attackWith = Effect.fnUntraced(function*(chosen: Chosen, group: Group) {
   const stage = yield* Stage
+  const { attack } = chosen
   let found: ReadonlyArray<string> = []
   for (let attempt = 1; attempt <= group.attempts; attempt++) {
-    const measured = yield* measure({ stage, attack, form, timing: group.timing, attempt })
-    measurements.push(measured)
+    const first = attempt === 1 ? stage.prepared.find((one) => one.attack === attack) : undefined
+    const prepared = first ?? (yield* prepare(stage.service, chosen, attempt))
+    const last = first === undefined ? undefined : group.measured.at(-1)
+    // the phase after an attack is the one before the next, unless that was prepared meanwhile
+    const before = last?.after ?? (yield* quiet(stage, group.timing)).summary
+    const measured = yield* measure({ stage, prepared, timing: group.timing, before })
+    group.measured.push(measured)
     found = breaches(attack, measured, group.form)
     if (found.length === 0) return
     yield* Effect.logWarning(`${attack.name}, attempt ${attempt}:\n${found.join("\n")}\n${Table.print([measured])}`)
@@ -67,15 +74,15 @@ const auditIsClean = Effect.gen(function*() {
   yield* audit
 })
 
-afterAll(() => void process.stdout.write(`\n${Table.print(measurements)}\n\n`))
+afterAll(() => void process.stdout.write(`\n${Table.print(groups.flatMap(({ measured }) => measured))}\n\n`))
 
 for (const group of groups) {
   const { timeout } = group
-  layer(Stage.layer, { excludeTestServices: true })(
+  layer(Stage.layer(group.attacks), { excludeTestServices: true, timeout })(
     `an innocent integrator is served in time beside another one's legal work, and as before soon after: ${group.name}`,
     (it) => {
-      for (const { attack, form } of group.attacks) {
-        it.effect(form.what, () => attackWith(attack, form, group), { timeout })
+      for (const chosen of group.attacks) {
+        it.effect(chosen.form.what, () => attackWith(chosen, group), { timeout })
       }
       it.effect("the audit holds after all of it", () => auditIsClean, { timeout })
     }

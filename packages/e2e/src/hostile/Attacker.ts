@@ -6,7 +6,7 @@ import * as RawClient from "@card-rewards/testing/RawClient"
 import { moveMoney } from "@card-rewards/testing/Requests"
 import { Effect, Redacted } from "effect"
 import { expect, iso } from "../World.ts"
-import type { Credentials, Stage } from "./Stage.ts"
+import type { Credentials, Service } from "./Service.ts"
 import { wallMillis } from "./Samples.ts"
 
 /** More than the five minutes that a version must be published ahead. */
@@ -27,23 +27,23 @@ export const rewardOfDollar = 10_000n
 export interface Attacker {
   readonly integratorId: string
   readonly apiKey: string
-  readonly stage: Stage["Service"]
+  readonly service: Service
   readonly sql: AdminSql.Connection
   readonly client: RawClient.RawClient
 }
 
 /** A new integrator, and its client. */
-export const make = Effect.fnUntraced(function*(stage: Stage["Service"], integratorId: string) {
-  const apiKey = yield* createIntegrator(Redacted.make(stage.url), integratorId)
-  return clientOf(stage, { integratorId, apiKey })
+export const make = Effect.fnUntraced(function*(service: Service, integratorId: string) {
+  const apiKey = yield* createIntegrator(Redacted.make(service.url), integratorId)
+  return clientOf(service, { integratorId, apiKey })
 })
 
-const clientOf = (stage: Stage["Service"], { apiKey, integratorId }: Credentials): Attacker => ({
+const clientOf = (service: Service, { apiKey, integratorId }: Credentials): Attacker => ({
   integratorId,
   apiKey,
-  stage,
-  sql: stage.sql,
-  client: RawClient.make({ baseUrl: () => stage.baseUrl, apiKey, connections, timeoutMillis: requestTimeoutMillis })
+  service,
+  sql: service.sql,
+  client: RawClient.make({ baseUrl: () => service.baseUrl, apiKey, connections, timeoutMillis: requestTimeoutMillis })
 })
 
 /** The integrator's sandbox clock, in milliseconds. */

@@ -1,21 +1,20 @@
 import { Effect, Option } from "effect"
-import type { Attack, Form } from "./Attack.ts"
 import * as Attacker from "./Attacker.ts"
 import { peakBytes, resetPeak } from "./Memory.ts"
 import { scheduleOf, slowdown } from "./ProcessorTime.ts"
 import { type Summary, wallMillis } from "./Samples.ts"
-import type { Stage } from "./Stage.ts"
+import type { Prepared, Stage } from "./Stage.ts"
 
 /** How long the innocent integrator is watched around an attack. */
 export interface Timing {
-  readonly beforeMillis: number
+  /** Before and after the attack. */
+  readonly quietMillis: number
   /** Of the attack itself, where it ends sooner. */
   readonly leastMillis: number
-  readonly afterMillis: number
 }
 
-export const fullTiming: Timing = { beforeMillis: 5_000, leastMillis: 5_000, afterMillis: 5_000 }
-export const shortTiming: Timing = { beforeMillis: 800, leastMillis: 1_300, afterMillis: 500 }
+export const fullTiming: Timing = { quietMillis: 5_000, leastMillis: 5_000 }
+export const shortTiming: Timing = { quietMillis: 800, leastMillis: 1_300 }
 
 /** After an attack all is as before within this. */
 export const recoveredWithinMillis = 10_000
@@ -42,31 +41,31 @@ const calmMillis = 1_000
 /** What an event takes while all is well: a phase ends so long before what may disturb its events. */
 const marginMillis = 300
 
-/** Prepares an attack, and measures the innocent integrator before, during and after it. */
+/** Measures the innocent integrator while no one attacks, once it is calm. */
+export const quiet = Effect.fnUntraced(function*(stage: Stage["Service"], { quietMillis }: Timing) {
+  const isCalm = yield* calm(stage)
+  const from = wallMillis()
+  yield* Effect.sleep(quietMillis + marginMillis)
+  return { isCalm, from, summary: stage.innocent.summarize(from, from + quietMillis) }
+})
+
+/** Measures the innocent integrator during and after an attack. */
 export const measure = Effect.fnUntraced(function*(options: {
   readonly stage: Stage["Service"]
-  readonly attack: Attack
-  readonly form: Form
+  readonly prepared: Prepared
   readonly timing: Timing
-  /** Each attempt needs an integrator of its own. */
-  readonly attempt: number
+  /** The quiet phase that has just ended: the one after another attack is the one before this. */
+  readonly before: Summary
 }) {
-  const { attack, attempt, form, stage, timing } = options
-  const { api, innocent, worker } = stage
-  const attacker = yield* Attacker.make(stage, `${attack.name}-${attempt}`)
-  const assault = yield* form.prepare(attacker)
-  yield* calm(stage)
-  const from = wallMillis()
-  yield* Effect.sleep(timing.beforeMillis + marginMillis)
+  const { before, prepared: { assault, attack, attacker, form }, stage, timing } = options
+  const { innocent, service: { api, worker } } = stage
   for (const { pid } of [api, worker]) resetPeak(pid)
   const schedules = [api, worker].map(({ pid }) => ({ pid, schedule: scheduleOf(pid) }))
   const startedAt = wallMillis()
   const result = yield* Effect.timeoutOption(assault, attack.maxSeconds * 1_000)
   yield* Effect.sleep(Math.max(0, timing.leastMillis - (wallMillis() - startedAt)))
   const ended = wallMillis()
-  const isCalm = yield* calm(stage)
-  const recovered = wallMillis()
-  yield* Effect.sleep(timing.afterMillis + marginMillis)
+  const { from: recovered, isCalm, summary: after } = yield* quiet(stage, timing)
   const { failures, figures } = Option.getOrElse(result, () => ({
     figures: [],
     failures: [`the attacker's own work was not done within ${attack.maxSeconds} s`]
@@ -74,9 +73,9 @@ export const measure = Effect.fnUntraced(function*(options: {
   const measured: Measured = {
     attack: attack.name,
     what: form.what,
-    before: innocent.summarize(from, startedAt - marginMillis),
+    before,
     during: innocent.summarize(startedAt, ended),
-    after: innocent.summarize(recovered, recovered + timing.afterMillis),
+    after,
     duringMillis: ended - startedAt,
     recoveryMillis: isCalm ? recovered - ended : undefined,
     peakBytes: { api: peakBytes(api.pid), worker: peakBytes(worker.pid) },

@@ -12,9 +12,9 @@ export const sequence = (name: string, attacks: ReadonlyArray<Attack>): Attack =
   )
   const form: Form = {
     what: parts.map(({ short }) => short.what).join(", then "),
-    prepare: Effect.fnUntraced(function*({ integratorId, stage }) {
+    prepare: Effect.fnUntraced(function*({ integratorId, service }) {
       const assaults = yield* Effect.forEach(parts, ({ name, short }) =>
-        Effect.flatMap(Attacker.make(stage, `${integratorId}-${name}`), short.prepare))
+        Effect.flatMap(Attacker.make(service, `${integratorId}-${name}`), short.prepare))
       return Effect.map(Effect.all(assaults), (outcomes): Outcome => ({
         figures: outcomes.flatMap(({ figures }, index) => `${parts[index]?.name}: ${figures.join(", ")}`),
         failures: outcomes.flatMap(({ failures }) => failures)

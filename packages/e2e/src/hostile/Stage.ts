@@ -1,48 +1,52 @@
-import * as AdminSql from "@card-rewards/dev-postgres/AdminSql"
-import { migratedDatabase } from "@card-rewards/testing/FreshDatabase"
-import { admin, freePort, start, variables } from "@card-rewards/testing/Processes"
 import { createIntegrator } from "@card-rewards/testing/Provision"
-import type { Running } from "@card-rewards/testing/TestProcess"
 import { Context, Effect, Layer, Redacted } from "effect"
-import { healthy } from "../Setting.ts"
+import type { Attack, Form, Outcome } from "./Attack.ts"
+import * as Attacker from "./Attacker.ts"
 import * as Innocent from "./Innocent.ts"
+import * as Service from "./Service.ts"
 
-/** An integrator and its first API key. */
-export interface Credentials {
-  readonly integratorId: string
-  readonly apiKey: string
+/** An attack in one of its sizes. */
+export interface Chosen {
+  readonly attack: Attack
+  readonly form: Form
 }
 
-/** One api and one worker over a database of their own, with the innocent integrator at work. */
+/** An attack whose preparation is done. */
+export interface Prepared extends Chosen {
+  readonly attacker: Attacker.Attacker
+  readonly assault: Effect.Effect<Outcome>
+}
+
+/** Prepares an attack; each attempt needs an integrator of its own. */
+export const prepare = Effect.fnUntraced(function*(
+  service: Service.Service,
+  { attack, form }: Chosen,
+  attempt: number
+) {
+  const attacker = yield* Attacker.make(service, `${attack.name}-${attempt}`)
+  const prepared: Prepared = { attack, form, attacker, assault: yield* form.prepare(attacker) }
+  return prepared
+})
+
+/** A service, with the innocent integrator at work and the first attempts of attacks prepared. */
 export class Stage extends Context.Service<Stage, {
-  readonly baseUrl: string
-  /** The database, as its owner. */
-  readonly url: string
-  readonly api: Running
-  readonly worker: Running
+  readonly service: Service.Service
   readonly innocent: Innocent.Innocent
-  /** The database's owner: only what no operation of the api offers in bulk is written by it. */
-  readonly sql: AdminSql.Connection
+  readonly prepared: ReadonlyArray<Prepared>
   /** Ends the innocent integrator's work first. Dies with the findings where the audit does not hold. */
   readonly audit: Effect.Effect<string>
 }>()("@card-rewards/e2e/hostile/Stage") {
-  /** Rate limits are off: what one integrator may cost the others must not depend on them. */
-  static readonly layer = Layer.effect(
-    Stage,
-    Effect.gen(function*() {
-      const url = Redacted.value(yield* migratedDatabase)
-      const port = yield* freePort
-      const env = variables(url, { PORT: `${port}` })
-      const integratorId = "innocent"
-      const credentials = { integratorId, apiKey: yield* createIntegrator(Redacted.make(url), integratorId) }
-      const api = yield* start("api", env)
-      const worker = yield* start("worker", env)
-      yield* healthy(port, api)
-      const baseUrl = `http://127.0.0.1:${port}`
-      const innocent = yield* Innocent.start({ baseUrl, ...credentials })
-      const sql = yield* AdminSql.connect(Redacted.make(url))
-      const audit = Effect.andThen(innocent.stop, admin(env, "audit"))
-      return Stage.of({ baseUrl, url, api, worker, innocent, sql, audit })
-    })
-  )
+  /** The innocent integrator begins once all attacks are prepared, which is not judged. */
+  static readonly layer = (attacks: ReadonlyArray<Chosen>) =>
+    Layer.effect(
+      Stage,
+      Effect.gen(function*() {
+        const service = yield* Service.start
+        const integratorId = "innocent"
+        const apiKey = yield* createIntegrator(Redacted.make(service.url), integratorId)
+        const prepared = yield* Effect.forEach(attacks, (chosen) => prepare(service, chosen, 1))
+        const innocent = yield* Innocent.start({ baseUrl: service.baseUrl, integratorId, apiKey })
+        return Stage.of({ service, innocent, prepared, audit: Effect.andThen(innocent.stop, service.audit) })
+      })
+    )
 }

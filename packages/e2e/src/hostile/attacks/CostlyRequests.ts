@@ -32,7 +32,7 @@ export const costlyRequests = Attack.make({
   short: { perSecond: 20, millis: 1_000 },
   full: { perSecond: 40, millis: 30_000 },
   maxSeconds: 60,
-  prepare: ({ apiKey, stage }, { millis, perSecond }) => {
+  prepare: ({ apiKey, service }, { millis, perSecond }) => {
     const key = { "x-api-key": apiKey }
     const chunked = { ...key, "content-type": "application/json", "transfer-encoding": "chunked" }
     const requests = [
@@ -49,7 +49,7 @@ export const costlyRequests = Attack.make({
       Sockets.request("GET", `/health?${"%&".repeat(7_000)}`)
     ]
     return Effect.succeed(Effect.scoped(Effect.gen(function*() {
-      const sockets = yield* Sockets.make(stage)
+      const sockets = yield* Sockets.make(service)
       const flood = Sockets.flood(sockets, { connections, perSecond, millis }, (index) =>
         requests[index % requests.length] ?? "")
       return Attack.outcome(...(yield* Sockets.figures(sockets, flood)))

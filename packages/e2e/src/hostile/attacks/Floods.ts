@@ -106,10 +106,10 @@ export const dueReadFlood = Attack.make({
 })
 
 const flood = Effect.fnUntraced(function*(
-  { stage }: Attacker.Attacker,
+  { service }: Attacker.Attacker,
   size: Sockets.Flood,
   request: (index: number) => string
 ) {
-  const sockets = yield* Sockets.make(stage)
+  const sockets = yield* Sockets.make(service)
   return Attack.outcome(...(yield* Sockets.figures(sockets, Sockets.flood(sockets, size, request))))
 })

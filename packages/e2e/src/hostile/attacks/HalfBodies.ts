@@ -21,9 +21,9 @@ export const halfBodies = Attack.make({
   short: { connections: 600, millis: 1_000 },
   full: { connections: 2_000, millis: 45_000 },
   maxSeconds: 90,
-  prepare: ({ apiKey, stage }, size) =>
+  prepare: ({ apiKey, service }, size) =>
     Effect.succeed(Effect.scoped(Effect.gen(function*() {
-      const sockets = yield* Sockets.make(stage)
+      const sockets = yield* Sockets.make(service)
       return Attack.outcome(...(yield* Sockets.figures(sockets, assault(sockets, apiKey, size))))
     })))
 })

@@ -43,8 +43,8 @@ interface Active {
   readonly now: number
 }
 
-const activate = Effect.fnUntraced(function*({ stage }: Attacker.Attacker, integratorId: string) {
-  const client = yield* Attacker.make(stage, integratorId)
+const activate = Effect.fnUntraced(function*({ service }: Attacker.Attacker, integratorId: string) {
+  const client = yield* Attacker.make(service, integratorId)
   yield* Seed.enroll(client, users)
   const now = yield* Attacker.publishPlain(client, { holdingPeriodDays: 1 })
   yield* Attacker.deposit(client, "all", Attacker.rewardOfDollar * 1_000_000n)
@@ -74,10 +74,10 @@ interface Cost {
 }
 
 /** Processor time of the worker and PostgreSQL for each purchase, in milliseconds, idle scans of that time included. */
-const costOf = Effect.fnUntraced(function*({ sql, stage }: Attacker.Attacker, work: Effect.Effect<void>, size: Size) {
+const costOf = Effect.fnUntraced(function*({ sql, service }: Attacker.Attacker, work: Effect.Effect<void>, size: Size) {
   const [row] = yield* Effect.orDie(sql<{ pid: number }>`SELECT pg_backend_pid() AS pid`)
   const postmaster = parentOf(row?.pid ?? 0)
-  const read = Effect.sync(() => ({ worker: processMillis(stage.worker.pid), postgres: treeMillis(postmaster) }))
+  const read = Effect.sync(() => ({ worker: processMillis(service.worker.pid), postgres: treeMillis(postmaster) }))
   const before = yield* read
   yield* work
   const after = yield* read

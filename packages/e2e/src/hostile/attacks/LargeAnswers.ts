@@ -11,7 +11,7 @@ const attack = Effect.fnUntraced(function*(
   size: Sockets.Flood,
   request: (index: number) => string
 ) {
-  const sockets = yield* Sockets.make(attacker.stage)
+  const sockets = yield* Sockets.make(attacker.service)
   const found = yield* Sockets.figures(sockets, Sockets.flood(sockets, size, request))
   return Attack.outcome(...found, `${Attack.grouped(sockets.bytes / 2 ** 20)} MiB read`)
 })

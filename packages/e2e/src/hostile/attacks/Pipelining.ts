@@ -31,9 +31,9 @@ const make = (options: { readonly name: string; readonly short?: Size; readonly 
     ...options,
     what: ({ what }) => `${connections} connections that pipeline ${what}`,
     maxSeconds: 60,
-    prepare: ({ stage }, { millis, request }) =>
+    prepare: ({ service }, { millis, request }) =>
       Effect.succeed(Effect.scoped(Effect.gen(function*() {
-        const sockets = yield* Sockets.make(stage)
+        const sockets = yield* Sockets.make(service)
         const pipeline = Sockets.pipeline(sockets, { connections, perSecond, millis }, request)
         return Attack.outcome(...(yield* Sockets.figures(sockets, pipeline)))
       })))
@@ -66,9 +66,9 @@ export const unread = Attack.make({
     `${Attack.grouped(sockets)} connections that pipeline /openapi.json without a key and read no answer`,
   full: { sockets: 1_000, millis: fullMillis },
   maxSeconds: 60,
-  prepare: ({ stage }, { millis, sockets: count }) =>
+  prepare: ({ service }, { millis, sockets: count }) =>
     Effect.succeed(Effect.scoped(Effect.gen(function*() {
-      const sockets = yield* Sockets.make(stage)
+      const sockets = yield* Sockets.make(service)
       const request = () => Sockets.request("GET", "/openapi.json")
       const size = { connections: count, perSecond, millis }
       const pipeline = Sockets.pipeline(sockets, size, request, { readsAnswers: false })

@@ -53,7 +53,7 @@ export const upgrades = Attack.make({
 })
 
 const assault = Effect.fnUntraced(function*(attacker: Attacker.Attacker, size: Size, now: number) {
-  const held = yield* Sockets.make(attacker.stage)
+  const held = yield* Sockets.make(attacker.service)
   let next = 0
   const open = Sockets.paced(maxOpeningMillis, opensPerSecond, (allowed) => {
     for (let left = allowed; left > 0 && next < size.sockets; left--) beginnings[next++ % beginnings.length]?.(held)
@@ -86,7 +86,7 @@ const assault = Effect.fnUntraced(function*(attacker: Attacker.Attacker, size: S
 /** A client of its own connection that posts by h2c; what was wrong with its answer. */
 const newClient = (attacker: Attacker.Attacker, now: number, index: number) =>
   Effect.scoped(Effect.gen(function*() {
-    const sockets = yield* Sockets.make(attacker.stage)
+    const sockets = yield* Sockets.make(attacker.service)
     const event = Attacker.spendEvent(attacker, "clearing", Seed.userOf(0), `h2c-${index}`, now)
     const startedAt = wallMillis()
     const headers = { ...h2c, "x-api-key": attacker.apiKey }
