@@ -8,7 +8,7 @@ interface Size {
   readonly idle: number
   readonly active: number
   readonly seconds: number
-  /** Whether the costs are judged: only where nothing else uses the server. */
+  /** Whether the costs are compared with those without idle integrators: only where nothing else uses the server. */
   readonly isJudged: boolean
 }
 
@@ -32,6 +32,7 @@ export const idleIntegrators = Attack.make({
       (id) => activate(attacker, id),
       { concurrency: 2 }
     )
+    if (!size.isJudged) return assault(attacker, others, undefined, size)
     yield* purchases(others, 1, "warm-up")
     const alone = yield* costOf(attacker, purchases(others, size.seconds, "alone"), size)
     return assault(attacker, others, alone, size)
@@ -105,15 +106,20 @@ const addIdle = Effect.fnUntraced(function*({ integratorId, sql }: Attacker.Atta
 const assault = Effect.fnUntraced(function*(
   attacker: Attacker.Attacker,
   others: ReadonlyArray<Active>,
-  alone: Cost,
+  alone: Cost | undefined,
   size: Size
 ) {
   yield* addIdle(attacker, size.idle)
   const beside = yield* costOf(attacker, purchases(others, size.seconds, "beside"), size)
   const parts = ["worker", "postgres"] as const
   return {
-    figures: parts.map((part) => `${part} ${alone[part].toFixed(2)} → ${beside[part].toFixed(2)} ms a purchase`),
-    failures: parts.filter((part) => size.isJudged && beside[part] > maxGrowth * alone[part])
-      .map((part) => `a purchase costs the ${part} ${(beside[part] / alone[part]).toFixed(1)} times as much`)
+    figures: parts.map((part) => {
+      const before = alone === undefined ? "" : `${alone[part].toFixed(2)} → `
+      return `${part} ${before}${beside[part].toFixed(2)} ms a purchase`
+    }),
+    failures: parts.flatMap((part) => {
+      const growth = alone === undefined ? 1 : beside[part] / alone[part]
+      return growth > maxGrowth ? [`a purchase costs the ${part} ${growth.toFixed(1)} times as much`] : []
+    })
   }
 })
