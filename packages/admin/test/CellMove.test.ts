@@ -69,8 +69,7 @@ layer(emptyDatabase, { excludeTestServices: true })("slots that move", (it) => {
       const quarantined = yield* query(`SELECT next_attempt_at <= now() AS "isDue" FROM cell_b.quarantine`)
       assert.deepStrictEqual(quarantined, [{ isDue: true }])
       for (const [name, rows] of Object.entries(yield* contentOf("public"))) assert.deepStrictEqual(rows, [], name)
-      const attempts = yield* query("SELECT attempt FROM cell_b.delivery_attempts_2026w02")
-      assert.deepStrictEqual(attempts, [{ attempt: 3 }])
+      assert.deepStrictEqual(yield* query("SELECT attempt FROM cell_b.delivery_attempts_2026w02"), [{ attempt: 3 }])
       const [arrival] = yield* query<{ next: number }>("SELECT nextval('cell_b.arrivals')::int AS next")
       assert.isAbove(arrival?.next ?? 0, 1_234_567)
 
@@ -84,6 +83,7 @@ layer(emptyDatabase, { excludeTestServices: true })("slots that move", (it) => {
       assert.lengthOf(yield* query("SELECT FROM public.webhook_endpoints WHERE work_at = '2020-01-01'"), 1)
       yield* query("DELETE FROM public.quarantine")
       assert.strictEqual((yield* run("audit")).status, 0)
+      yield* query("DELETE FROM public.users WHERE user_id LIKE 'friend-%'")
     }))
 
   it.effect("stay where a transaction that may write does not end", () =>
