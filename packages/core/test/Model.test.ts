@@ -102,7 +102,7 @@ layer(moneyLayer)("the money rules, by a naive model", (it) => {
           ...purchase.slice(-1),
           { ...refund, cents: 1n, transaction: "last", later: false },
           { op: "check" }
-        ], options)
+        ], { ...options, bulk: "of one user" })
         if (mismatch !== undefined) assert.fail(report("the story", mismatch).slice(0, 4_000))
       }))
   }

@@ -21,6 +21,9 @@ export interface Difference {
 export const compare = (what: string, expected: unknown, actual: unknown): Difference | undefined =>
   isDeepStrictEqual(expected, actual) ? undefined : { what, expected, actual }
 
+/** The number of concurrent reads of what no operation changes meanwhile. */
+export const readAtOnce = 10
+
 /** Which parts of the rewards and of the event log must equal the model's. */
 export interface View {
   readonly rewards: (rewards: ReadonlyArray<unknown>) => ReadonlyArray<unknown>
@@ -75,32 +78,35 @@ export const compareBalance = Effect.fnUntraced(function*(integratorId: Integrat
 /** One user's rewards, all pages. */
 export const compareRewards = Effect.fnUntraced(function*(
   integratorId: IntegratorId,
-  model: Model,
   user: string,
+  expected: ReadonlyArray<unknown>,
   view: View
 ) {
-  const actual = view.rewards(yield* allRewards(integratorId, UserId.make(user), model.list(user).length))
-  return firstDifference(`rewards of ${user}`, view.rewards(model.list(user)), actual)
+  const actual = view.rewards(yield* allRewards(integratorId, UserId.make(user), expected.length))
+  return firstDifference(`rewards of ${user}`, view.rewards(expected), actual)
 })
 
 /** What became of each stored event. */
 export const compareStatuses = Effect.fnUntraced(function*(integratorId: IntegratorId, model: Model) {
-  const statuses = yield* SpendEventStatuses
-  for (const { kind, status: expected, transaction, user } of model.statuses()) {
-    const externalTransactionId = TransactionId.make(transaction)
-    const found = yield* untilAvailable(
-      statuses.get(integratorId, { userId: UserId.make(user), kind, externalTransactionId })
-    )
-    const { event: _, id: __, outcomes, receivedAt: ___, ...status } = found
-    const own = outcomes?.map(({ rewardId, ...outcome }) => {
-      const hasId = rewardId === `rw:${integratorId}:${user}:clearing:${transaction}:${outcome.programId}`
-      return hasId === (outcome.amount !== undefined) ? outcome : { ...outcome, rewardId }
-    })
-    const actual = { ...status, ...(own && { outcomes: own }) }
-    const difference = compare(`${kind} ${transaction} of ${user}`, expected, actual)
-    if (difference !== undefined) return difference
-  }
-  return undefined
+  const differences = yield* Effect.forEach(model.statuses(), (event) => compareStatus(integratorId, event), {
+    concurrency: readAtOnce
+  })
+  return differences.find((one) => one !== undefined)
+})
+
+const compareStatus = Effect.fnUntraced(function*(
+  integratorId: IntegratorId,
+  { kind, status: expected, transaction, user }: ReturnType<Model["statuses"]>[number]
+) {
+  const externalTransactionId = TransactionId.make(transaction)
+  const { get } = yield* SpendEventStatuses
+  const found = yield* untilAvailable(get(integratorId, { userId: UserId.make(user), kind, externalTransactionId }))
+  const { event: _, id: __, outcomes, receivedAt: ___, ...status } = found
+  const own = outcomes?.map(({ rewardId, ...outcome }) => {
+    const hasId = rewardId === `rw:${integratorId}:${user}:clearing:${transaction}:${outcome.programId}`
+    return hasId === (outcome.amount !== undefined) ? outcome : { ...outcome, rewardId }
+  })
+  return compare(`${kind} ${transaction} of ${user}`, expected, { ...status, ...(own && { outcomes: own }) })
 })
 
 /** The vault's balances. */
@@ -109,9 +115,14 @@ export const compareVault = Effect.fnUntraced(function*(integratorId: Integrator
   return compare("the vault", { vaultId: "sandbox", balances: model.vault() }, vault)
 })
 
-/** The whole log of events. */
-export const compareLog = Effect.fnUntraced(function*(integratorId: IntegratorId, model: Model, view: View) {
-  return firstDifference("event", view.log(model.log), view.log(yield* events(integratorId)))
+/** The log of events after the first ones, whose number is given. */
+export const compareLog = Effect.fnUntraced(function*(
+  integratorId: IntegratorId,
+  model: Model,
+  view: View,
+  after: number
+) {
+  return firstDifference("event", view.log(model.log.slice(after)), view.log(yield* events(integratorId, after)))
 })
 
 /** Pages of 7, so that small lists have several, and of more where there are thousands. */
@@ -132,10 +143,10 @@ const Body = Schema.fromJsonString(
   Schema.Struct({ createdAt: Timestamp, kind: Schema.String, data: Schema.Json })
 )
 
-const events = Effect.fnUntraced(function*(integratorId: IntegratorId) {
+const events = Effect.fnUntraced(function*(integratorId: IntegratorId, after: number) {
   const sql = yield* SqlClient.SqlClient
   const rows = yield* sql<{ body: string }>`
-    SELECT body FROM events WHERE integrator_id = ${integratorId} ORDER BY event`
+    SELECT body FROM events WHERE integrator_id = ${integratorId} ORDER BY event OFFSET ${after}`
   return rows.map(({ body }): LogEntry => {
     const { createdAt, data, kind } = Schema.decodeUnknownSync(Body)(body)
     return { at: createdAt, kind, data }

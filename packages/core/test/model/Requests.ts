@@ -1,4 +1,3 @@
-import { queuedEvents } from "@card-rewards/core/Processing/Segments"
 import { Programs } from "@card-rewards/core/Programs"
 import { SpendEvents } from "@card-rewards/core/SpendEvents"
 import { Users } from "@card-rewards/core/Users"
@@ -33,6 +32,17 @@ export interface Run {
   readonly unsent: Array<Spend>
   /** Whether `reward.paid` events of a claim may be missing until the worker has run. */
   paysLater: boolean
+  /** What the last check has compared and found equal, so that the next one need not read it again. */
+  readonly compared: Compared
+}
+
+interface Compared {
+  /** The rewards by user. */
+  readonly rewards: Map<string, ReadonlyArray<unknown>>
+  /** The number of events of the log. */
+  events: number
+  /** The number of events, and the day, of the statements. */
+  statements: string
 }
 
 export const record = ({ model, story }: Run, line: string): void => {
@@ -61,7 +71,7 @@ export const sendAll = Effect.fnUntraced(function*(run: Run) {
 export const send = Effect.fnUntraced(function*({ integratorId, model }: Run, spends: ReadonlyArray<Spend>) {
   const answers = yield* Effect.forEach(spends, (spend) => submit(integratorId, spend), { concurrency: "unbounded" })
   const both = spends.map((spend, index) => ({ spend, answer: answers[index] }))
-  const ranks = spends.length === 1 ? new Map<string, number>() : yield* arrivals(integratorId)
+  const ranks = spends.length === 1 ? new Map<string, number>() : yield* arrivals(integratorId, spends)
   const rank = ({ kind, transaction, user }: Spend) => ranks.get(JSON.stringify([user, kind, transaction])) ?? -1
   for (const { answer, spend } of both.sort((left, right) => rank(left.spend) - rank(right.spend))) {
     const difference = compare("the answer of submit", model.submit(spend), answer)
@@ -70,13 +80,14 @@ export const send = Effect.fnUntraced(function*({ integratorId, model }: Run, sp
   return undefined
 })
 
-/** The queued events, in order of arrival. */
-const arrivals = Effect.fnUntraced(function*(integratorId: IntegratorId) {
+/** The ranks of stored events, in order of arrival. */
+const arrivals = Effect.fnUntraced(function*(integratorId: IntegratorId, spends: ReadonlyArray<Spend>) {
   const sql = yield* SqlClient.SqlClient
   const rows = yield* sql<{ userId: string; kind: string; externalTransactionId: string }>`
-    SELECT user_id, kind, external_transaction_id FROM ${sql.literal(queuedEvents)} q
-    JOIN spend_events USING (integrator_id, user_id, kind, external_transaction_id)
-    WHERE integrator_id = ${integratorId} ORDER BY arrival`
+    SELECT user_id, kind, external_transaction_id FROM spend_events
+    WHERE integrator_id = ${integratorId} AND user_id IN ${sql.in([...new Set(spends.map(({ user }) => user))])}
+      AND external_transaction_id IN ${sql.in(spends.map(({ transaction }) => transaction))}
+    ORDER BY arrival`
   return new Map(rows.map((row, rank) => [JSON.stringify([row.userId, row.kind, row.externalTransactionId]), rank]))
 })
 

@@ -4,6 +4,7 @@ import { SandboxClock } from "@card-rewards/core/SandboxClock"
 import { IntegratorId } from "@card-rewards/domain/Ids"
 import { instant, printTimestamp } from "@card-rewards/domain/Time"
 import { Cause, Clock, Effect, identity, Layer } from "effect"
+import { isDeepStrictEqual } from "node:util"
 import { compareBalance, compareLog, compareRewards, compareStatuses, compareVault } from "./Compare.ts"
 import { compareStatements } from "./Statement.ts"
 import { compareQuotes, readQuotes } from "./Quotes.ts"
@@ -31,9 +32,10 @@ export interface RunOptions {
   readonly limits?: Limits
   /**
    * Spend events that are processed later are sent together before the next other operation, and processed lane by
-   * lane, so that their order of application is known for any number of them. Compared as with limits.
+   * lane, so that their order of application is known for any number of them. Compared as with limits, unless all are
+   * of one user, so that also the order of all events is known.
    */
-  readonly bulk?: boolean
+  readonly bulk?: boolean | "of one user"
   /** Each purchase is quoted before its clearing is sent, and must earn what the quote says. */
   readonly quoted?: boolean
   /** The worker starts anew before each step. */
@@ -60,23 +62,28 @@ const runAll = Effect.fnUntraced(function*(operations: ReadonlyArray<Operation>,
   const { create } = yield* Integrators
   yield* create(integratorId)
   const paidAtOnce = options.limits?.paidAtOnce ?? defaultPaidAtOnce
-  const manyUsersPerBatch = options.limits !== undefined || options.bulk === true
+  const { bulk = false } = options
+  const manyUsersPerBatch = options.limits !== undefined || bulk === true
   const run: Run = {
     integratorId,
     model: new Model(integratorId, yield* Clock.currentTimeMillis),
     story: [],
     view: manyUsersPerBatch
-      ? byReward(options.limits?.pieceSize === undefined && options.bulk !== true, paidAtOnce)
+      ? byReward(options.limits?.pieceSize === undefined && bulk !== true, paidAtOnce)
       : exact,
     manyUsersPerBatch,
-    bulk: options.bulk === true,
+    bulk: bulk !== false,
     quoted: options.quoted === true,
     paidAtOnce,
     unsent: [],
-    paysLater: false
+    paysLater: false,
+    compared: { rewards: new Map(), events: 0, statements: "" }
   }
   for (const [index, operation] of operations.entries()) {
-    const difference = yield* step(run, operation).pipe(Effect.catchCause((cause) => Effect.succeed(failure(cause))))
+    const isLast = index === operations.length - 1
+    const difference = yield* step(run, operation, isLast).pipe(
+      Effect.catchCause((cause) => Effect.succeed(failure(cause)))
+    )
     if (difference === undefined) continue
     yield* abandon(integratorId)
     return { index, story: run.story, ...difference } satisfies Mismatch
@@ -92,7 +99,7 @@ const failure = (cause: Cause.Cause<unknown>): Difference => ({
   actual: Cause.pretty(cause)
 })
 
-const step = Effect.fnUntraced(function*(run: Run, operation: Operation) {
+const step = Effect.fnUntraced(function*(run: Run, operation: Operation, isLast: boolean) {
   const { integratorId, model } = run
   if (operation.op === "spend" || operation.op === "again" || operation.op === "refund") {
     return yield* spend(run, operation)
@@ -102,14 +109,15 @@ const step = Effect.fnUntraced(function*(run: Run, operation: Operation) {
   switch (operation.op) {
     case "check": {
       yield* processAll(run)
-      return yield* check(run)
+      return yield* check(run, isLast)
     }
     case "read": {
       yield* processAll(run)
       if (!model.users.has(operation.user)) return undefined
       Requests.record(run, `read ${operation.user}`)
-      return (yield* compareBalance(integratorId, model, operation.user)) ??
-        (run.paysLater ? undefined : yield* compareRewards(integratorId, model, operation.user, run.view))
+      const difference = yield* compareBalance(integratorId, model, operation.user)
+      if (difference !== undefined || run.paysLater) return difference
+      return yield* compareRewards(integratorId, operation.user, model.list(operation.user), run.view)
     }
     case "worker":
       return yield* work(run)
@@ -208,9 +216,9 @@ const toRefund = (model: Model, operation: Operation & { readonly op: "refund" }
   }
 }
 
-/** All reads: balances user by user (each read applies due rewards), the vault, the rewards, the events. */
-const check = Effect.fnUntraced(function*(run: Run) {
-  const { integratorId, model, view } = run
+/** What a check compares, in order: balances user by user (each read applies due rewards), the vault, the rest. */
+const check = Effect.fnUntraced(function*(run: Run, isLast: boolean) {
+  const { integratorId, model } = run
   model.verify()
   for (const user of model.users.keys()) {
     const difference = yield* compareBalance(integratorId, model, user)
@@ -219,10 +227,29 @@ const check = Effect.fnUntraced(function*(run: Run) {
   const ofVault = yield* compareVault(integratorId, model)
   if (ofVault !== undefined) return ofVault
   if (run.paysLater) yield* work(run)
-  for (const user of model.users.keys()) {
-    const difference = yield* compareRewards(integratorId, model, user, view)
-    if (difference !== undefined) return difference
+  return yield* compareChanged(run, isLast)
+})
+
+/** Rewards, events and statements: in the last check of a story all, in others what has changed in the model. */
+const compareChanged = Effect.fnUntraced(function*(run: Run, isLast: boolean) {
+  const { compared, integratorId, model, view } = run
+  if (isLast) {
+    compared.rewards.clear()
+    compared.events = 0
+    compared.statements = ""
   }
-  return (yield* compareLog(integratorId, model, view)) ??
-    (view === exact ? yield* compareStatements(integratorId, model) : undefined)
+  for (const user of model.users.keys()) {
+    const rewards = model.list(user)
+    if (isDeepStrictEqual(compared.rewards.get(user), rewards)) continue
+    const difference = yield* compareRewards(integratorId, user, rewards, view)
+    if (difference !== undefined) return difference
+    compared.rewards.set(user, rewards)
+  }
+  const ofLog = yield* compareLog(integratorId, model, view, compared.events)
+  compared.events = model.log.length
+  if (ofLog !== undefined || view !== exact) return ofLog
+  const state = `${model.log.length} events on ${printTimestamp(model.now).slice(0, 10)}`
+  if (state === compared.statements) return undefined
+  compared.statements = state
+  return yield* compareStatements(integratorId, model)
 })

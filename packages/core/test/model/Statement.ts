@@ -93,16 +93,18 @@ const statementOf = (model: Model, asset: AssetName, first: number, last: number
   const books = new Books(asset, model.log)
   const nothing: Balance = { held: 0n, free: 0n, reserved: 0n, waiting: 0n }
   const earlier = [...books.days].filter(([date]) => date < dateOf(first)).at(-1)
-  let balance = earlier?.[1].closing ?? nothing
-  const opening = printAll(balance)
+  const opening = printAll(earlier?.[1].closing ?? nothing)
+  const noLines = printAll(books.noLines())
+  let closing = opening
   const days: Array<unknown> = []
   for (let at = first; at <= Math.min(last, model.now); at += dayMillis) {
-    const day = books.days.get(dateOf(at))
-    const opening = printAll(balance)
-    balance = day?.closing ?? balance
-    days.push({ date: dateOf(at), opening, ...printAll(day?.lines ?? books.noLines()), closing: printAll(balance) })
+    const date = dateOf(at)
+    const opening = closing
+    const day = books.days.get(date)
+    if (day !== undefined) closing = printAll(day.closing)
+    days.push({ date, opening, ...(day === undefined ? noLines : printAll(day.lines)), closing })
   }
-  return { asset, from: dateOf(first), to: dateOf(last), opening, closing: printAll(balance), days }
+  return { asset, from: dateOf(first), to: dateOf(last), opening, closing, days }
 }
 
 /** Statements of a long and of a short time up to tomorrow, one in each asset. */

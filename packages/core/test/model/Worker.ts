@@ -35,16 +35,17 @@ export const untilAvailable = <A, E extends { readonly _tag: string }, R>(reques
   Effect.retry(request, { while: (error) => error._tag === "Unavailable", times: maxAttempts })
 
 /**
- * Processes queued events, also in quarantine, until the queue has none of the integrator's.
+ * Processes queued events, also in quarantine, until the queue has none of the integrator's. The worker processes an
+ * empty queue too.
  */
 export const processEvents = Effect.fnUntraced(function*(integratorId: IntegratorId) {
   const { processEvents, retryQuarantined } = yield* Processing
   const sql = yield* SqlClient.SqlClient
   for (let steps = 0; steps < maxSteps; steps++) {
-    if ((yield* untilAvailable(processEvents)) > 0) continue
-    if ((yield* untilAvailable(retryQuarantined)) > 0) continue
+    const processed = yield* untilAvailable(processEvents)
     const left = yield* sql`SELECT 1 FROM spend_event_queue WHERE integrator_id = ${integratorId} LIMIT 1`
     if (left.length === 0) return
+    if (processed === 0) yield* untilAvailable(retryQuarantined)
   }
   return yield* Effect.die(new Error(`stored events are left in the queue after ${maxSteps} steps`))
 })
