@@ -10,8 +10,6 @@ export interface Innocent {
   readonly summarize: (from: number, to: number) => Summary
   /** Age of the oldest event that has not got its answer, reward and webhook; see {@link Samples}. */
   readonly oldestUnfinishedMillis: () => number
-  /** Ends its process, after which nothing can be asked of it. */
-  readonly stop: Effect.Effect<void>
 }
 
 /** Starts the innocent integrator's process, and succeeds once its first event has had its reward and webhook. */
@@ -36,8 +34,7 @@ export const start = Effect.fnUntraced(function*(options: {
   }
   const innocent: Innocent = {
     summarize: (from, to) => update().summarize(from, to, wallMillis()),
-    oldestUnfinishedMillis: () => update().oldestUnfinishedMillis(wallMillis()),
-    stop: Effect.andThen(child.send("SIGTERM"), Effect.asVoid(child.exit))
+    oldestUnfinishedMillis: () => update().oldestUnfinishedMillis(wallMillis())
   }
   yield* until("the innocent integrator's first reward and webhook", Effect.sync(() => {
     const { posts, webhook, reward } = innocent.summarize(0, wallMillis())

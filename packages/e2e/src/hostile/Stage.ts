@@ -33,7 +33,7 @@ export class Stage extends Context.Service<Stage, {
   readonly service: Service.Service
   readonly innocent: Innocent.Innocent
   readonly prepared: ReadonlyArray<Prepared>
-  /** Ends the innocent integrator's work first. Dies with the findings where the audit does not hold. */
+  /** Beside the innocent integrator's work. Dies with the findings where the audit does not hold. */
   readonly audit: Effect.Effect<string>
 }>()("@card-rewards/e2e/hostile/Stage") {
   /** The innocent integrator begins once all attacks are prepared, which is not judged. */
@@ -46,7 +46,7 @@ export class Stage extends Context.Service<Stage, {
         const apiKey = yield* createIntegrator(Redacted.make(service.url), integratorId)
         const prepared = yield* Effect.forEach(attacks, (chosen) => prepare(service, chosen, 1))
         const innocent = yield* Innocent.start({ baseUrl: service.baseUrl, integratorId, apiKey })
-        return Stage.of({ service, innocent, prepared, audit: Effect.andThen(innocent.stop, service.audit) })
+        return Stage.of({ service, innocent, prepared, audit: service.audit })
       })
     )
 }
